@@ -1,22 +1,16 @@
 """The words of a command line, its options and its help. What is refused is in refusals.txt."""
 
 import re
-import sys
-from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType, SimpleNamespace
 
 import pytest
 from command import refusal, report_of, run_here
 
 import gpt2np
 import speculative
-from speculative.cli import commands, foreign
+from speculative.cli import foreign
 from speculative.cli.commands import compare, generate
-from speculative.cli.drafters import DRAFTERS, RULES
-from speculative.cli.journal import Journal
-from speculative.cli.options import Options, defaults_of, entries_of, option
-from speculative.cli.values import Choice, Written, flag, inches, number, tree, whole
+from speculative.cli.options import defaults_of, entries_of
 
 NAMES = ["audit", "compare", "explore", "generate", "museum", "train"]
 
@@ -34,16 +28,6 @@ def test_names_of_options(line):
     assert run_here(*line.split()).stdout.count('"n_tokens": 3') == 1
 
 
-@pytest.mark.parametrize(("message", "end"), [("", "nothing is kept"), ("half is in a.json", "half is in a.json")])
-def test_an_interruption_says_what_is_kept(message, end, monkeypatch):
-    def stopped(*_):
-        raise KeyboardInterrupt(*filter(None, [message]))
-
-    monkeypatch.setattr("speculative.cli.commands.museum.run", stopped)
-    result = run_here("museum")
-    assert result.returncode == 130 and result.stderr == f"main.py: interrupted; {end}\n"
-
-
 def test_the_version_is_one():
     assert run_here("--version").stdout == f"speculative-decoding-numpy {gpt2np.__version__}\n"
     assert gpt2np.__version__ == speculative.__version__ and gpt2np.__version__[0].isdigit()
@@ -59,19 +43,6 @@ def test_a_text_stays_a_text():
         report = report_of(f"--prompt={prompt}", "--stop=1e3", *few)
         assert (report["prompt"], report["stop"]) == (prompt, ["1e3"])
     assert b"\nsame text" in run_here(f"--prompt={prompt}", *few).stdout.encode("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("read", "text", "value"),
-    [
-        (number(), "1e3", 1000.0), (number(), "0", 0), (whole(), "007", 7), (whole(1, words=("auto",)), "auto", "auto"),
-        (flag, "True", True), (Written((".jsonl",), or_none=True), "False", False), (Choice(("a", "b")), "a", "a"),
-        (Written((".txt",)), "a.txt", "a.txt"), (tree, "0", 0), (tree, "12", 12),
-        (tree, "2x2x1", speculative.Shape.widths(2, 2, 1)), (inches, "3.3x2.5", (3.3, 2.5)),
-    ],
-)  # fmt: skip
-def test_the_value_of_a_text(read, text, value):
-    assert read(text) == value and type(read(text)) is type(value)
 
 
 def test_what_needs_a_package_says_so(monkeypatch):
@@ -120,16 +91,10 @@ def test_the_page_of_a_command(name):
     assert run_here("help", name).stdout == page
 
 
-def test_the_page_of_the_program_lists_commands_drafters_and_rules():
-    """The page itself is in docs/options.md."""
-    page = run_here("--help").stdout
-    first = page.split("The ten to know first\n")[1].split("\n\n")[0]
-    assert len(re.findall(r"^--", first, re.M)) == 10 and max(map(len, page.splitlines())) <= 80
-    assert re.findall(r"^([a-z_]+) ", page.partition("\nCommands\n")[2], re.M)[: len(NAMES)] == NAMES
-    for name, kind in (*DRAFTERS.items(), *RULES.items()):
-        assert f" {name:14}{kind.help}" in re.sub(r"\n {20}(?! )", " ", page)
+def test_the_page_of_the_program_is_that_of_the_command_without_a_name():
+    """It is in docs/options.md."""
     for words in (["help"], ["-h"], ["--K", "3", "--help"]):
-        assert run_here(*words).stdout == page
+        assert run_here(*words).stdout == run_here("--help").stdout
 
 
 def test_every_example_is_a_command_line(monkeypatch):
@@ -143,39 +108,10 @@ def test_every_example_is_a_command_line(monkeypatch):
         assert (result.stdout, result.stderr) == ("read\n", ""), example
 
 
-def test_an_option_twice():
-    """Only what may be given several times is; the rest is refused, also under the beginning of its name."""
+def test_an_option_that_may_be_given_twice():
     text = report_of("--stop=queen", "--stop", ",", "--n_tokens_to_generate=9")["speculative"]["text"]
     assert text == ","
     page = run_here("--prompt=a b", "c d", "--n_tokens_to_generate=3", "--drafter=suffix").stdout
     assert page.count("\na b") == page.count("\nc d") == 2
     with_trace = ("--prompt=a", "--prompt=b", "--trace=t.html", "--drafter=suffix")
     assert refusal(*with_trace) == "--trace is for one prompt, got 2"
-    for words in (("--K=2", "--K=3"), ("--n_tokens_to_g=3", "-n", "3"), ("--n-max=1", "--n_max=1")):
-        assert "it is given twice: leave one of them out" in refusal(*words)
-
-
-def test_a_command_is_a_file(monkeypatch):
-    """As in CONTRIBUTING.md: a module in the folder is in the help, and runs; an option is a field."""
-
-    @dataclass(frozen=True)
-    class Own(Options):
-        shout: str = option("hi", "TEXT", Choice(("hi", "ho")), "what to shout")
-
-    def run(options):
-        with Journal(options.json, options) as journal:
-            n = journal.keep("prompts", lambda: {"n": options.n_prompts})["n"]
-            journal.finish({"n": n}, f"{options.shout.upper()} {n} prompts on {journal.head['machine']}\n")
-
-    module = ModuleType("speculative.cli.commands.count", "How many prompts there are.")
-    module.TAKES, module.Options, module.run = "n_prompts json", Own, run
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(commands, "count", module, raising=False)
-    found = [SimpleNamespace(name=name) for name in (*NAMES, "count")]
-    monkeypatch.setattr("speculative.cli.main.iter_modules", lambda path: found)
-    assert run_here("count").stdout.startswith("HI 12 prompts on ")
-    assert run_here("count", "--n_prompts=7", "--sh", "ho").stdout.startswith("HO 7 prompts on ")
-    page = run_here("count", "--help").stdout
-    assert page.startswith("How many prompts there are.\n\n    python main.py count\n")
-    assert "--shout TEXT            what to shout (hi)\n" in page and "--K" not in page
-    assert "\ncount                   How many prompts there are.\n" in run_here("--help").stdout
