@@ -1,9 +1,9 @@
 """An option that is accepted has an effect: the drafter is the one that the library's own constructor gives with it."""
 
 from functools import lru_cache, partial
+from pathlib import Path
 
 import pytest
-from command import report_of
 
 import gpt2np
 import speculative
@@ -113,11 +113,10 @@ def drafts_with(name, *words):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_option_builds_what_the_constructor_gives(case, tmp_path, monkeypatch, request):
+def test_an_option_builds_what_the_constructor_gives(case, request):
     if case.startswith("suffix"):  # it finds something to copy in a text that makes sense
         request.getfixturevalue("whole_models")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "corpus").write_text(CORPUS, encoding="utf-8")
+    Path("corpus").write_text(CORPUS, encoding="utf-8")
     found, K = drafts_with(*case.split())
     assert found == drafts(*CASES[case](), K) and found != drafts_with(*case.split()[:-1])[0]
 
@@ -129,15 +128,3 @@ def test_every_option_that_a_drafter_takes_is_in_the_table():
     assert taken - {("model", "draft_tokenizer")} <= {
         (case.split()[0], case.split()[-1].partition("=")[0]) for case in CASES
     }
-
-
-def test_options_of_the_sampling_change_the_text():
-    """Of top_k 1, to the text of temperature 0."""
-    few = ("--n_tokens_to_generate=12", "--target_model_size=tiny-draft", "--drafter=prompt_lookup")
-    words = ["", "--seed=1", "--top_k=1", "--top_p=0.5", "--min_p=0.3", "--repetition_penalty=1.8"]
-    words = [[word] * bool(word) for word in words]
-    found = [report_of("--temperature=1", *word, *few) for word in [*words, []]]
-    for text in ("autoregressive", "speculative"):
-        tokens = [tuple(data[text]["tokens"]) for data in found]
-        assert len({*tokens}) == 6 and tokens[0] == tokens[-1]
-    assert found[2]["autoregressive"]["tokens"] == report_of(*few)["speculative"]["tokens"]

@@ -52,12 +52,11 @@ SETTINGS = [
     "--drafter=none --temperature=1 --verifier=gumbel --n_tokens_to_generate=40",
     "--draft_model_size=tiny-target", "--drafter=heads --tree=6 --temperature=1", "--output=o.jsonl",
 ]  # fmt: skip
-IN_DEFAULT_RUN = {"--draft_temperature=1"}
+IN_DEFAULT_RUN = {"--draft_temperature=0 --temperature=1"}
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def files(in_a_folder, monkeypatch):
     monkeypatch.setattr(generate, "MOST_LAPS", 1)
     Path("corpus").write_text("the queen and the king had a garden, and the garden had a rose. " * 3)
     Path("prompts").write_text("Once upon a time there was a fox\n")

@@ -42,7 +42,7 @@ def test_a_text_stays_a_text():
     for prompt in texts:
         report = report_of(f"--prompt={prompt}", "--stop=1e3", *few)
         assert (report["prompt"], report["stop"]) == (prompt, ["1e3"])
-    assert b"\nsame text" in run_here(f"--prompt={prompt}", *few).stdout.encode("utf-8")
+    assert b"\nsame text" in run_here(f"--prompt={prompt}", "--json=False", *few).stdout.encode("utf-8")
 
 
 def test_what_needs_a_package_says_so(monkeypatch):
