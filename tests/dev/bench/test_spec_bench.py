@@ -1,21 +1,18 @@
 """Spec-Bench's answers and metrics from a report of `compare`."""
 
 import json
-import runpy
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from command import report_of, run_here
-from helpers import ROOT
+from helpers import ROOT, script
 from hypothesis import given
 from hypothesis import strategies as st
 
 SCRIPT = ROOT / "dev" / "bench" / "spec_bench.py"
-acceptance_lengths, main, mean_speed = map(
-    runpy.run_path(str(SCRIPT)).get, ("acceptance_lengths", "main", "mean_speed")
-)
+spec_bench = script("dev/bench/spec_bench.py")
 QUESTIONS = [
     {"question_id": 81, "category": "writing", "turns": ["Once upon a time\nthere was\n" * 9, "And then?"]},
     {"question_id": "b2", "category": "rag", "turns": ["The queen said", "Why?", "And?"]},
@@ -25,18 +22,13 @@ QUESTIONS = [
 
 @given(st.lists(st.lists(st.integers(1, 7), min_size=1, max_size=9), min_size=1, max_size=5))
 def test_rates_follow_from_the_calls_by_length(lengths):
-    found, calls = acceptance_lengths(lengths), np.concatenate(lengths)
+    found, calls = spec_bench.acceptance_lengths(lengths), np.concatenate(lengths)
     assert [k for k, n in found["calls by length"].items() for _ in range(n)] == sorted(calls)
     for k in range(2, max(calls) + 1):
         assert found["joint rate"][k] == pytest.approx(np.mean(calls >= k), abs=0.0051)
         assert found["conditional rate"][k] == pytest.approx(np.mean(calls[calls >= k - 1] >= k), abs=0.0051)
     assert found["joint rate"].keys() == found["conditional rate"].keys() == {*range(2, max(calls) + 1)}
     assert found["average AL"] == pytest.approx(np.mean([np.mean(some) for some in lengths]))
-
-
-def test_the_mean_of_speeds_is_not_the_ratio_of_times():
-    runs = lambda *times: [{"tokens": [0] * 12, "seconds": time - 1, "prefill_seconds": 1} for time in times]  # noqa: E731
-    assert mean_speed(runs(4, 3)) / mean_speed(runs(12, 4)) == pytest.approx((3 + 4) / (1 + 3))  # of times: 16 / 7
 
 
 def speed_py(path):
@@ -53,7 +45,7 @@ def test_the_answers_are_those_that_spec_bench_reads(tmp_path, capsys):
     result = run_here("compare", *words, "--json", tmp_path / "r.jsonl")
     assert "note: left out: 3 further turns, which only a model with a chat template" in result.stderr
     rows = [row for row in report_of("compare", *words)["rows"] if row["by"] != "all"]
-    main(tmp_path / "r.jsonl", tmp_path / "a.jsonl")
+    spec_bench.main(tmp_path / "r.jsonl", tmp_path / "a.jsonl")
     said = capsys.readouterr().out
     files = tmp_path / "a.jsonl", tmp_path / "a-baseline.jsonl"
     for i, path in enumerate(files):

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from helpers import ROOT, script
 
 summary = script("dev/bench/summary.py")
@@ -37,35 +36,3 @@ def test_the_results_in_the_readme_are_those_of_the_tables():
     for number in shown:
         digits = len(number.partition(".")[2])
         assert float(number) in {round(float(one), digits) for one in measured}, number
-
-
-PRINTED = """\
-```
-$ one --x
-        one token   V(m) / V(1)     5  prompt
-rows *  9.5 ms                    9.9   9.9 s
-```
-
-```
-$ two
-K  calls  speedup              calls
-3  2.98   1.52 (1.45 to 1.60)  2.99
-```
-"""
-
-
-@pytest.mark.parametrize(
-    ("forms", "wanted"),
-    [
-        ({"one": "<rows * | 5>, <rows * | one token>"}, "9.9, 9.5 ms"),
-        ({"two": "<3 | speedup>; <3 | calls>; <3 | calls 2>"}, "1.52 (1.45 to 1.60); 2.98; 2.99"),
-        ({"one": "<3 | speedup>", "two": "K = 3: <3 | calls>"}, "K = 3: 2.98"),
-        ({"two": "<4 | speedup>"}, None),
-        ({"two": "<3 | least>"}, None),
-        ({"three": "<3 | speedup>"}, None),
-    ],
-)
-def test_a_number_is_read_from_its_block(forms, wanted, tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(PRINTED, encoding="utf-8")
-    assert summary.cell(page, forms) == wanted

@@ -1,16 +1,13 @@
 """Sections of explore.html in a page of the site: only these, at their full height."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 from browser import chromium, pages
-from helpers import ROOT
+from helpers import ROOT, script
 
-SPEC = importlib.util.spec_from_file_location("make_site", ROOT / "dev" / "pages" / "make_site.py")
-make_site = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(make_site)
+make_site = script("dev/pages/make_site.py")
 CELL = {"cell_type": "markdown", "metadata": {}, "source": ["To play with:\n", "\n", "<!-- explore two break -->"]}
 
 

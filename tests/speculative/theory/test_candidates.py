@@ -7,7 +7,7 @@ import pytest
 
 from speculative import Draft, Sampling, Verdict, exact_distribution, exact_match, rejection, sample_token, traversal
 from speculative.theory import candidates
-from speculative.theory.candidates import RULES, P, Q, without
+from speculative.theory.candidates import P, Q, without
 
 RANDOM = np.random.default_rng(17)
 PAIRS = {
@@ -85,28 +85,3 @@ def test_the_optimum_is_the_smallest_cut_over_all_sets_of_tokens(pair):
 def test_the_optimum_for_a_draft_that_gives_a_token_almost_nothing():
     q = Sampling(0.055)(np.array([[0.0, 40.0, 39.0]]))[0]
     assert q[0] < 1e-308 and candidates.optimum(np.array([0.5, 0.25, 0.25]), q, 2) == pytest.approx(0.25, abs=1e-6)
-
-
-def test_which_rule_accepts_more():
-    """Orders without an exception, for random pairs."""
-    rng = np.random.default_rng(0)
-    for n, k in itertools.product((2, 3, 5), (2, 3)):
-        for p, q in rng.dirichlet(np.ones(n), (15, 2)):
-            chain = [
-                rule(p, q, k)
-                for rule in (candidates.matched, candidates.with_replacement, candidates.k_seq, candidates.optimum)
-            ]
-            assert (np.diff(chain) > -1e-12).all()
-
-
-@pytest.mark.parametrize(
-    ("k", "wanted"),
-    [
-        (1, [0.22, 0.5, 0.5, 0.5, 0.5, 0.5, 0.2]),  # with one candidate all are alike but the two of a match
-        (2, [0.334, 0.65, 0.6719, 0.71, 0.8667, 0.9333, 0.4]),
-        (3, [0.4114, 0.755, 0.7865, 0.857, 0.9333, 1, 0.6]),
-    ],
-)
-def test_the_rules_of_the_golden_pair(k, wanted):
-    """p = (.2, .2, .4, .2), q = (.1, .1, .1, .7), by three independent prototypes."""
-    np.testing.assert_allclose([rule(P, Q, k) for rule in RULES.values()], wanted, atol=5e-5)

@@ -58,13 +58,6 @@ def test_costs_that_grow_with_the_tokens_and_the_borders_of_the_formulas():
             expected_tokens(alpha, 2)
 
 
-@pytest.mark.parametrize(("alpha", "K"), [(0.0, 4), (0.3, 1), (0.8, 4), (0.8, 0), (1.0, 4)])
-def test_for_one_alpha_a_long_text_takes_the_time_of_the_formula(alpha, K):
-    c, v, n = 0.1, (1, 1.1, 1.2, 1.3, 1.4), 4000
-    gain = n / expected_time([alpha] * n, K, c, v)
-    np.testing.assert_allclose(gain, speedup(alpha, K, c, v), rtol=0.005)
-
-
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7), st.integers(0, 4))
 @settings(deadline=None, derandomize=True)
 def test_expected_time_is_the_mean_over_all_outcomes_of_the_draft_tokens(acceptance, K):

@@ -9,7 +9,7 @@ from speculative.interfaces import Draft, Verdict
 from speculative.logits.probs import residual
 from speculative.testing import TableModel
 from speculative.trace import Trace
-from speculative.trace.record import N_TOP, drafted_of, largest, uniforms_of
+from speculative.trace.record import N_TOP, drafted_of, largest
 
 
 @pytest.mark.parametrize(
@@ -63,22 +63,6 @@ def test_each_number_is_where_it_decided_and_the_next_draws_the_token_that_follo
         k, n = len(r.drafted), n_tests(len(r.drafted), r.n_accepted) if n_tests else 0
         assert [draft["u"] for draft in record["drafted"]] == [*r.uniforms[:n], *[None] * (k - n)]
         assert record["next"]["u"] == (r.uniforms[n] if n_tests else None)
-
-
-@pytest.mark.parametrize(
-    ("draws", "decided", "last"),
-    [
-        ("tested", {0: 0.1, 1: 0.2}, 0.3),
-        ("drafted", {0: 0.1, 1: 0.2, 2: 0.3}, 0.4),
-        ("positions", {0: 0.1}, 0.2),
-        ("otherwise", {}, None),
-    ],
-)
-def test_the_numbers_are_those_that_the_verifier_declares(draws, decided, last):
-    """Of three draft tokens the first is accepted and the second rejected; the rule drew four numbers."""
-    draft, verdict = Draft(np.array([0, 1, 0]), None), Verdict(1, 2)
-    round_ = Round(np.array([0, 2]), draft, verdict, None, {}, (0.1, 0.2, 0.3, 0.4), draws)
-    assert uniforms_of(round_) == (decided, last)
 
 
 # ------------------------------------------------------------------------------------------------ trees

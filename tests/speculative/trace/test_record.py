@@ -192,23 +192,18 @@ def test_a_trace_comes_back_from_its_file(tmp_path, generated, of_trees):
         assert page(back) == page(trace)
 
 
-WRONG = ({"drafted": 5}, {"drafted": [{}]}, {"tokens": None}, {"origins": {}}, {"texts": [1]}, {"at": float("inf")})
-
-
 @pytest.mark.parametrize(
     ("line", "damage"),
     [
-        (1, lambda lines: ["# A README", *lines]),
         (1, lambda lines: []),
         (1, lambda lines: ['{"prompt": [1]}', *lines[1:]]),
-        (1, lambda lines: ["[]", *lines[1:]]),
         (1, lambda lines: [lines[0].replace('"about": {', '"about": {"K": ' + "[" * 99_999), *lines[1:]]),
         (1, lambda lines: [lines[0].replace('"trace": 2', '"trace": 1'), *lines[1:]]),
         (3, lambda lines: [*lines[:2], lines[2][:40], *lines[3:]]),
         (4, lambda lines: [*lines[:3], *lines]),  # two traces, one after the other
-        (4, lambda lines: [*lines[:3], "null"]),
         (4, lambda lines: [*lines[:3], lines[3].replace('"drafted"', '"guesses"')]),
-        *((4, lambda lines, wrong=wrong: [*lines[:3], json.dumps(json.loads(lines[3]) | wrong)]) for wrong in WRONG),
+        (4, lambda lines: [*lines[:3], json.dumps(json.loads(lines[3]) | {"drafted": [{}]})]),
+        (4, lambda lines: [*lines[:3], json.dumps(json.loads(lines[3]) | {"texts": [1]})]),
     ],
 )
 def test_another_file_is_refused_with_its_line(tmp_path, generated, line, damage):

@@ -3,7 +3,7 @@
 import pytest
 
 from speculative.trace import Trace, round_line
-from speculative.trace.terminal import legend, piece, visible
+from speculative.trace.terminal import visible
 
 
 def test_a_round_as_a_line():
@@ -42,9 +42,3 @@ def test_no_text_sends_control_characters_to_the_terminal(coloured):
     assert "\u241b[" not in line and "\u241b" in line and "\\x9b" in line and "\\u202e" in line
     assert line.count(" caf\u00e9 \U0001f40d") == 2
     assert visible("a\tb\n\x1b[2J") == "a\tb\n\u241b[2J"
-
-
-def test_the_legend_and_its_colours():
-    assert legend() == "accepted, ~rejected~, [correction], (bonus), ~dropped~"
-    assert legend(True, ("bonus",)) == "\033[34mbonus\033[0m"
-    assert piece("", "accepted", True) == "" and piece("x", "plain", True) == "x"  # nothing to colour
