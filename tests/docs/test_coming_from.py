@@ -5,8 +5,6 @@ import io
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 
 import pytest
 from command import run_here
@@ -20,15 +18,7 @@ from speculative.cli.commands import generate
 PAGE = (ROOT / "docs" / "coming_from.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S) for line in block.splitlines()]
 LENGTH = re.compile(r"(--n_tokens_to_generate|--max_new_tokens|--max-tokens|-n) \d+")
-LARGE, SMALL = ("1558M", "774M"), ("124M", "distilgpt2")
-
-
-def stand_in(folder, large, small):
-    """Folders for the names on the page."""
-    for names, source in ((LARGE, large), (SMALL, small)):
-        for name in names:
-            shutil.copytree(source, folder / "models" / name)
-    (folder / "prompt.txt").write_text("Once upon a time\n")
+STAND_INS = {"1558M": "tiny-target", "774M": "tiny-target", "124M": "tiny-draft", "distilgpt2": "tiny-draft"}
 
 
 def started(command):
@@ -50,7 +40,9 @@ def test_a_command_of_the_page(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr(generate, "MOST_LAPS", 1)
-    stand_in(tmp_path, find_folder("tiny-target", None), find_folder("tiny-draft", None))
+    for name, size in STAND_INS.items():
+        shutil.copytree(find_folder(size, None), tmp_path / "models" / name)
+    (tmp_path / "prompt.txt").write_text("Once upon a time\n")
     command = re.sub(r"--n_prompts \d+", "--n_prompts 2", LENGTH.sub(r"\1 4", command).replace("1-10", "1-2"))
     code, output, errors = started(command)
     assert code == 0 and output, errors
@@ -58,23 +50,6 @@ def test_a_command_of_the_page(command, tmp_path, monkeypatch):
     target = re.search(r"(?:--target_model_size|--model|-m) (\S+)", command)
     if target and "main.py" in command:
         assert re.search(rf"^target +{known_as(target[1])}", output, re.M)
-
-
-@pytest.mark.slow
-def test_the_commands_with_models_of_true_shapes(tmp_path, monkeypatch):
-    """355M and 124M, in the place of larger ones as well."""
-    pytest.importorskip("safetensors", reason="the models are written with safetensors")
-    monkeypatch.chdir(tmp_path)
-    subprocess.run([sys.executable, ROOT / "dev" / "train" / "grow_pair.py", tmp_path / "grown"], check=True)
-    (tmp_path / "models").mkdir()
-    for names, size in ((LARGE, "355M"), (SMALL, "124M")):
-        for name in names:
-            (tmp_path / "models" / name).symlink_to(tmp_path / "grown" / size)
-    (tmp_path / "prompt.txt").write_text("Once upon a time\n")
-    for command in COMMANDS:
-        command = re.sub(r"--n_prompts \d+", "--n_prompts 2", LENGTH.sub(r"\1 8", command).replace("1-10", "1-2"))
-        code, output, errors = started(command)
-        assert code == 0 and output, (command, errors)
 
 
 def test_gpt2np_continues_a_text_as_the_samplers_do(tiny_pair, capsys):

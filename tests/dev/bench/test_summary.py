@@ -36,3 +36,14 @@ def test_the_results_in_the_readme_are_those_of_the_tables():
     for number in shown:
         digits = len(number.partition(".")[2])
         assert float(number) in {round(float(one), digits) for one in measured}, number
+
+
+def test_a_number_is_read_by_its_row_and_the_heading_of_its_column(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```\n$ two\nK  calls  speedup              calls\n3  2.98   1.52 (1.45 to 1.60)  2.99\n```\n")
+    for form, wanted in {
+        "<3 | speedup>; <3 | calls>; <3 | calls 2>": "1.52 (1.45 to 1.60); 2.98; 2.99",
+        "<4 | speedup>": None,
+        "<3 | least>": None,
+    }.items():
+        assert summary.cell(page, {"one": "<3 | speedup>", "two": form}) == wanted

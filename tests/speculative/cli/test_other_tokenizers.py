@@ -2,14 +2,12 @@
 
 import json
 
-import numpy as np
 import pytest
-from command import refusal, report_of, run_here
+from command import report_of, run_here
 from helpers import random_tensors
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 import gpt2np
-from gpt2np.files.loading import find_folder
 
 FEW = ("--n_tokens_to_generate=12", "--prompt=Once upon a time there was an é")
 SHARED = "different tokenizer: 1992 of its {} tokens are shared with the target; drafts {}"
@@ -49,22 +47,3 @@ def test_the_page_says_it_in_one_line(other):
     page = run_here("--draft_model_size", other, *FEW).stdout
     line = f"        {SHARED.format(50257, 'through the text')}\n"
     assert f"million parameters\n{line}K = 3" in page and "\nspeedup       " in page
-
-
-def test_a_draft_with_its_tokens_in_another_order(tmp_path):
-    """All tokens are shared, so it drafts what it drafts with the target's ids."""
-    bundled = find_folder("tiny-draft", None)
-    vocabulary = json.loads((bundled / "vocab.json").read_text(encoding="utf-8"))
-    turned = {symbol: len(vocabulary) - 1 - token for symbol, token in vocabulary.items()}
-    (tmp_path / "vocab.json").write_text(json.dumps(turned), encoding="utf-8")
-    for name in ("config.json", "merges.txt"):
-        (tmp_path / name).write_bytes((bundled / name).read_bytes())
-    tensors = load_file(bundled / "model.safetensors")
-    (name,) = (name for name in tensors if name.endswith("wte.weight"))
-    save_file(tensors | {name: np.ascontiguousarray(tensors[name][::-1])}, tmp_path / "model.safetensors")
-    usual = report_of(*FEW)
-    shared = report_of(*FEW, "--draft_model_size", tmp_path, "--draft_tokenizer=shared")
-    assert "2048 of its 2048 tokens are shared" in shared["draft"]["tokenizer"] and "tokenizer" not in usual["draft"]
-    for count in ("tokens", "drafted", "accepted"):
-        assert usual["speculative"][count] == shared["speculative"][count]
-    assert "have the same tokenizer: leave it out" in refusal(*FEW, "--draft_tokenizer=shared")

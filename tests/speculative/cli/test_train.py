@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+from pathlib import Path
 from time import sleep, time
 
 import pytest
@@ -15,6 +16,7 @@ from speculative.cli.commands import train
 from speculative.cli.drafters import DRAFTERS
 
 pytestmark = pytest.mark.peers
+MODEL = ("config.json", "vocab.json", "merges.txt", "model.safetensors")
 TINY, TALES = ROOT / "gpt2np" / "tiny", ROOT / "gpt2np" / "tiny" / "held_out.txt"
 
 
@@ -25,12 +27,12 @@ def small_batches(monkeypatch):
 
 
 @pytest.fixture
-def mine(tmp_path):
+def mine(in_a_folder):
     """A folder with a GPT-2, and nothing else."""
-    folder = tmp_path / "mine"
+    folder = Path("mine")
     folder.mkdir()
-    for name in ("config.json", "vocab.json", "merges.txt", "model.safetensors"):
-        shutil.copy(TINY / "tiny-draft" / name, folder / name)
+    for name in MODEL:
+        shutil.copy(TINY / "tiny-draft" / name, folder)
     return folder
 
 
@@ -56,30 +58,23 @@ def test_the_drafter_is_found_beside_its_target(kind, mine):
 
 def test_a_draft_has_a_folder_of_its_own(mine):
     assert "train needs" not in trained(mine, "--kind", "draft", "--shape", "1,64,2").stderr
-    out = mine.with_name("mine-draft")
-    assert json.loads((out / "config.json").read_text("utf-8"))["n_embd"] == 64
-    small = ("--draft_model_size", out, "--n_tokens_to_generate", "8")
-    page = run_here("--target_model_size", mine, *small)
+    assert json.loads(Path("mine-draft/config.json").read_text("utf-8"))["n_embd"] == 64
+    page = run_here("--target_model_size=mine", "--draft_model_size=mine-draft", "--n_tokens_to_generate=8")
     assert page.returncode == 0 and "same text     yes" in page.stdout
-    with pytest.raises(AssertionError):  # it is no target for this drafter's folder
-        trained(TINY / "tiny-target", "--output", out)
 
 
-def test_a_folder_learns_from_one_text_of_one_target_with_one_seed(mine, tmp_path):
+def test_a_folder_learns_from_one_text_of_one_target_with_one_seed(mine):
     """Its journal has all three; another kind, or training longer, is no such difference."""
     trained(mine, "--kind", "heads")
     trained(mine, "--kind", "medusa", tokens="3000")
-    other = tmp_path / "other.txt"
-    other.write_text(TALES.read_text("utf-8")[::-1], encoding="utf-8")
-    words, remedy = (
-        ("train", "--target_model_size", mine),
-        f"choose a different --output, or delete {mine / 'training'}",
-    )
-    journal = mine / "training" / "journal.jsonl"
-    message = f"{journal} was made with other contents of --text: {remedy}"
-    assert refusal(*words, "--text", other, "--kind", "heads") == message
-    message = f"{journal} was made with --seed none, and this is 5: {remedy}"
-    assert refusal(*words, "--text", TALES, "--seed", "5") == message
+    Path("other.txt").write_text(TALES.read_text("utf-8")[::-1], encoding="utf-8")
+    journal, words = mine / "training" / "journal.jsonl", ("train", "--target_model_size", mine)
+    for changed, difference in (
+        (("--text", "other.txt", "--kind", "heads"), "other contents of --text"),
+        (("--text", TALES, "--seed", "5"), "--seed none, and this is 5"),
+    ):
+        remedy = f"choose a different --output, or delete {mine / 'training'}"
+        assert refusal(*words, *changed) == f"{journal} was made with {difference}: {remedy}"
     parts = [json.loads(line).get("part") for line in journal.read_text("utf-8").splitlines()]
     assert parts[:2] == [None, "text"] and [part.split(",")[0] for part in parts[2:]] == ["heads", "medusa"]
     journal.unlink()
@@ -89,6 +84,7 @@ def test_a_folder_learns_from_one_text_of_one_target_with_one_seed(mine, tmp_pat
 def test_a_drafter_is_replaced_only_by_its_own_training_or_with_overwrite(mine):
     trained(mine, "--kind", "heads")
     trained(mine, "--kind", "medusa")
+    assert [gpt2np.load_heads(mine, kind).n_heads for kind in ("hydra", "medusa")] == [3, 3]  # of one file
     shutil.rmtree(mine / "training")
     before = (mine / "heads.safetensors").read_bytes()
     words = "train", "--target_model_size", mine, "--text", TALES, "--tokens", "2000", "--kind", "heads"
@@ -98,28 +94,19 @@ def test_a_drafter_is_replaced_only_by_its_own_training_or_with_overwrite(mine):
     trained(mine, "--kind", "heads", tokens="3000")
 
 
-def test_both_kinds_of_heads_are_in_one_file(mine):
-    trained(mine, "--kind", "heads")
-    trained(mine, "--kind", "medusa")
-    assert [gpt2np.load_heads(mine, kind).n_heads for kind in ("hydra", "medusa")] == [3, 3]
-
-
-def test_a_bundled_model_is_copied(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_bundled_model_is_copied():
     trained("tiny-draft", "--kind", "medusa")
-    names = {path.name for path in (tmp_path / "tiny-draft-medusa").iterdir()}
-    model = {"config.json", "vocab.json", "merges.txt", "model.safetensors"}
-    assert names == model | {"heads.safetensors", "medusa_figures.json", "training"}
+    names = {path.name for path in Path("tiny-draft-medusa").iterdir()}
+    assert names == {*MODEL, "heads.safetensors", "medusa_figures.json", "training"}
     assert not (TINY / "tiny-draft" / "training").exists()
 
 
-def test_what_cannot_work_is_refused_in_a_sentence(mine, tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_text("too short", encoding="utf-8")
+def test_what_cannot_work_is_refused_in_a_sentence(mine, monkeypatch):
+    Path("a.txt").write_text("too short", encoding="utf-8")
     words = ("train", "--target_model_size", mine, "--text")
-    assert "expected 2052 tokens of text or more" in refusal(*words, tmp_path / "a.txt")
-    other = tmp_path / "other"
-    shutil.copytree(TINY / "tiny-target", other)
-    assert "contains a different model" in last_line(*words, TALES, "--output", other)
+    assert "expected 2052 tokens of text or more" in refusal(*words, "a.txt")
+    shutil.copytree(TINY / "tiny-target", "other")
+    assert "contains a different model" in last_line(*words, TALES, "--output=other")
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("usage", (), {"free": 10**3}))
     assert "which has room for 1e-06 GB: give fewer" in refusal(*words, TALES)
     monkeypatch.setattr(train, "find_spec", lambda name: None)
