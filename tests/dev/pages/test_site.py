@@ -33,6 +33,11 @@ def test_it_has_every_page(site):
     expected = {path.relative_to(ROOT).with_suffix(".html").as_posix() for path in sources}
     found = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     assert expected | {"index.html", "search.html"} | make_site.ELSEWHERE.keys() <= found
+    reference = make_site.make_reference
+    modules = {path for package in reference.PACKAGES for path in (ROOT / package).rglob("*.py")}
+    modules = {path.relative_to(ROOT).with_suffix("").as_posix().removesuffix("/__init__") for path in modules}
+    modules = {module for module in modules if reference.can_be_imported(module.replace("/", "."))}
+    assert {f"reference/{module}.html" for module in modules} <= found
     explore = (site / "explore.html").read_text(encoding="utf-8")
     assert f'href="{make_site.EXACT}.html"' in explore and "data-site" not in explore
     for notebook in ROOT.glob("notebooks/0[5-9]*.ipynb"):
