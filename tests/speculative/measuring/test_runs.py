@@ -6,6 +6,7 @@ import pytest
 
 from speculative import AutoregressiveSampler, ModelDrafter, SpeculativeSampler
 from speculative.measuring import Run, compared, race, repetition, total
+from speculative.measuring.rows import expected
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)
@@ -70,3 +71,7 @@ def test_repetition_by_hand():
     assert repetition([1, 2, 3, 4]) == repetition([1, 2, 3]) == repetition([]) == 0
     assert repetition([7] * 9) == pytest.approx(5 / 6)
     assert repetition([1, 2, 1, 2, 1], n=2) == pytest.approx(2 / 4)
+
+
+def test_without_an_alpha_nothing_is_expected():
+    assert [*expected({"alpha": None}, 3).values()] == [None, None]

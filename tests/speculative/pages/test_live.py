@@ -100,6 +100,12 @@ def server():
         yield server
 
 
+def answered(server, *request):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection.request(*request)
+    return connection.getresponse()
+
+
 @pytest.mark.parametrize(
     ("path", "headers", "body", "status"),
     [
@@ -114,19 +120,16 @@ def server():
     ],
 )
 def test_only_its_own_page_is_answered(server, path, headers, body, status):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
     address = "/" if path is None else server.path + path
-    connection.request("GET" if body is None else "POST", address, body, headers)
-    assert connection.getresponse().status == status
+    assert answered(server, "GET" if body is None else "POST", address, body, headers).status == status
 
 
 @pytest.mark.parametrize(
     ("values", "words"), [({"K": -1}, "expected"), ({"n_tokens": 9999}, "n_ctx"), ({"x": 1}, "'x'")]
 )
 def test_a_wrong_request_is_one_sentence(server, values, words):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
-    connection.request("POST", server.path + "answer", json.dumps(FORM | values))
-    [message] = map(json.loads, connection.getresponse().read().splitlines())
+    [line] = answered(server, "POST", server.path + "answer", json.dumps(FORM | values)).read().splitlines()
+    message = json.loads(line)
     assert message["kind"] == "error" and words in message["words"]
 
 
