@@ -109,6 +109,12 @@ def test_a_draft_of_a_thousand_tokens_has_a_trace():
 # ------------------------------------------------------------------------------------------------ the cache
 
 
+def test_the_last_token_of_the_text_is_always_computed_since_its_row_is_needed():
+    trace = Trace([0, 1])
+    trace.add(a_round([4], [4], 1))
+    assert trace.add(a_round([6], [], 0))["cache"] == {"reused": 2, "dropped": 1, "computed": 1}
+
+
 @pytest.mark.parametrize("branches", [False, True])
 def test_what_a_cache_would_hold_is_what_the_models_own_holds(branches, tiny_pair, monkeypatch):
     if branches and not matmul.skips_zeros(matmul.strategy()):
