@@ -48,9 +48,10 @@ class Chatty:
     start, ends = [7], {5, 0}
 
     def __init__(self, tokenizer):
-        self.tokenizer, self.n_vocab, self.end_of_text = tokenizer, tokenizer.n_vocab, 0
-        self.vocabulary, self.decode, self.special = tokenizer.vocabulary, tokenizer.decode, tokenizer.special
-        self.bytes_of, self.shown = tokenizer.bytes_of, tokenizer.shown
+        self.tokenizer, self.end_of_text = tokenizer, 0
+
+    def __getattr__(self, name):
+        return getattr(self.tokenizer, name)
 
     def encode(self, text, special=False):
         return [*self.start * special, *self.tokenizer.encode(text)]

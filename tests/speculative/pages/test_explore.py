@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from browser import SCREENS, chromium, pages, violations
+from browser import SCREENS, pages, violations
 from helpers import ROOT, Uniform
 
 from speculative import Draft, Shape, Verdict, exact_distribution, rejection
@@ -20,12 +20,6 @@ from speculative.theory.candidates import without_replacement
 
 pytestmark = pytest.mark.browser
 PAGE, N_SETTINGS = ROOT / "speculative" / "pages" / "explore.html", 300
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 import pytest
-from browser import SCREENS, chromium, pages, violations
+from browser import SCREENS, pages, violations
 from helpers import script
 
 from speculative import ModelDrafter, Sampling, Shape, SpeculativeSampler
@@ -137,8 +137,8 @@ def test_a_wrong_request_is_one_sentence(server, values, words):
 
 
 @pytest.fixture
-def opened(server):
-    with chromium() as browser, pages(browser, server.address.removesuffix(server.path)) as show:
+def opened(browser, server):
+    with pages(browser, server.address.removesuffix(server.path)) as show:
         yield lambda screen="wide": show(server.address, screen)
 
 
@@ -202,7 +202,7 @@ def test_two_tabs_and_a_stop_do_not_disturb_each_other(opened, native):
 
 @pytest.mark.browser
 @pytest.mark.skipif(not os.environ.get("PYODIDE"), reason="needs PYODIDE=folder of Pyodide with NumPy and regex")
-def test_the_same_text_in_webassembly(native, tmp_path):
+def test_the_same_text_in_webassembly(browser, native, tmp_path):
     script("dev/pages/make_site.py").live(tmp_path)
     (tmp_path / "pyodide").symlink_to(Path(os.environ["PYODIDE"]).resolve())
 
@@ -214,5 +214,5 @@ def test_the_same_text_in_webassembly(native, tmp_path):
 
     served = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path))
     home = f"http://127.0.0.1:{served.server_port}/"
-    with running(served), chromium() as browser, pages(browser, home) as show:
+    with running(served), pages(browser, home) as show:
         assert written(show(f"{home}live.html?local"), timeout=180_000) == whole(native)

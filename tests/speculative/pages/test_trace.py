@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browser import SCREENS, chromium, pages, violations
+from browser import SCREENS, pages, violations
 
 from speculative import AutoregressiveSampler, block
 from speculative.testing import TableModel
@@ -12,12 +12,6 @@ from speculative.trace import Trace, page
 pytestmark = pytest.mark.browser
 BAD = "<script>document.title = 'bad'</script><img src=x onerror=\"document.title = 'bad'\">"
 WORDS = [" king", " wood", "\n", BAD, " caf\u00e9", ".", " a"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture
