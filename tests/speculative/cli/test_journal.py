@@ -121,7 +121,7 @@ def test_a_finished_comparison_of_one_text_is_shown_again():
 
 @needs_ctrl_c
 @pytest.mark.parametrize("name", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.slow)])
-def test_a_run_keeps_others_out_and_killed_and_resumed_it_is_the_same_file(name):
+def test_a_second_run_is_refused_and_a_killed_one_resumes(name):
     words = [*TEXTS, "--n_lanes=1", "--n_tokens_to_generate=400"]
     words = [word for word in words if word not in ("--n_lanes=2", "--n_tokens_to_generate=6")]
     whole = whole_of(words)

@@ -23,7 +23,7 @@ def shell(command, **options):
 
 @needs_shell
 @needs_full_device
-def test_the_reader_may_leave_early_and_of_a_full_output_one_sentence_tells_and_the_files_are_kept():
+def test_a_reader_may_leave_early_and_a_full_output_costs_no_file():
     result = shell(f"set -o pipefail; M {TINY} | head -n 1; echo $?; M {TINY} --json a.jsonl --trace t.html >/dev/full")
     assert re.fullmatch(r"target  .*\n0\n", result.stdout) and result.returncode == 2
     assert result.stderr == "main.py: cannot read or write standard output (No space left on device)\n"

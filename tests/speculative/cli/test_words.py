@@ -91,7 +91,7 @@ def test_the_page_of_a_command(name):
     assert run_here("help", name).stdout == page
 
 
-def test_the_page_of_the_program_is_that_of_the_command_without_a_name():
+def test_other_ways_to_ask_for_the_page_of_the_program():
     """It is in docs/options.md."""
     for words in (["help"], ["-h"], ["--K", "3", "--help"]):
         assert run_here(*words).stdout == run_here("--help").stdout

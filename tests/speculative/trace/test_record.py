@@ -116,7 +116,7 @@ def test_the_last_token_of_the_text_is_always_computed_since_its_row_is_needed()
 
 
 @pytest.mark.parametrize("branches", [False, True])
-def test_what_a_cache_would_hold_is_what_the_models_own_holds(branches, tiny_pair, monkeypatch):
+def test_the_cache_of_a_trace_is_that_of_the_model(branches, tiny_pair, monkeypatch):
     if branches and not matmul.skips_zeros(matmul.strategy()):
         pytest.skip("no tokens of trees are reused on this machine")
     target, draft_model, tokenizer = tiny_pair
