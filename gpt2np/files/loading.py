@@ -14,7 +14,7 @@ from ..model import GPT2
 from ..tokenizer import NumberTokenizer, Tokenizer
 from .errors import CheckpointError, DownloadError, NoSuchFile
 from .model_files import SIZES, SOURCES, files_of, find_on_disk, hub_cache, known_as, url_of
-from .params import build_params, config_of, hparams_of, read_hparams
+from .params import build_params, read_settings
 from .raw import read_json
 from .safetensors import read_safetensors, read_shards, shards_in
 from .table import BESIDE, TOKENIZERS, WEIGHTS, find_form
@@ -62,7 +62,7 @@ def load(
     try:
         folder = find_folder(name_or_folder, Path(models_dir), source)
         files = files_of(folder)
-        hparams, config = read_settings(files)
+        hparams, config = read_settings(files.config)
         tokenizer = read_tokenizer(files, hparams, config)
         return GPT2(build_params(read_tensors(files), hparams, files.weights, config), hparams), tokenizer
     except CheckpointError as error:
@@ -72,14 +72,6 @@ def load(
     except OSError as error:
         path = error.filename or name_or_folder
         raise CheckpointError(f"{path} cannot be read ({error.strerror or error})") from None
-
-
-def read_settings(files):
-    """(HParams, the settings of config.json as a dict) of a model's `ModelFiles`."""
-    if files.layout == "openai":
-        return read_hparams(files.config), {}
-    config = config_of(files.config)
-    return hparams_of(config, files.config), config
 
 
 def read_tokenizer(files, hparams, config):
@@ -100,7 +92,7 @@ def read_tokenizer(files, hparams, config):
 def read_tokenizer_of(folder):
     """The tokenizer of the model in a folder, without its weights."""
     files = files_of(folder)
-    return read_tokenizer(files, *read_settings(files))
+    return read_tokenizer(files, *read_settings(files.config))
 
 
 def read_tensors(files):
@@ -108,6 +100,23 @@ def read_tensors(files):
     if files.layout == "openai":
         return read_tf_checkpoint(files.weights.with_suffix(""))
     return read_shards(files.weights) if files.weights.suffix == ".json" else read_safetensors(files.weights)
+
+
+def read_drafter(name_or_folder, kind, title):
+    """(path, tensors) of the file of a trained drafter. CheckpointError if there is none; `title` names the drafter."""
+    path = drafter_file(kind, name_or_folder)
+    if not path.is_file():
+        raise CheckpointError(
+            f"{name_or_folder} has no {title}: expected tiny-target, whose "
+            f"{'heads are' if kind == 'heads' else 'block is'} bundled, or a folder with {path.name}; "
+            f"python main.py train --target_model_size {name_or_folder} --kind {kind} makes one"
+        )
+    return path, read_safetensors(path)
+
+
+def drafter_file(kind, name_or_folder):
+    """The path of the drafter of this kind for a model, whether or not the file exists."""
+    return folder_of(name_or_folder) / f"{kind}.safetensors"
 
 
 # ------------------------------------------------------------------------------------------------ from a name to files

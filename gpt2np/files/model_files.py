@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import CheckpointError
-from .params import check_type, read_config, read_hparams
+from .params import check_setting, read_config
+from .raw import read_json
 from .safetensors import read_safetensors
 from .sstable import read_table
 from .table import BESIDE, TOKENIZERS, WEIGHTS, files_read, find_form, matching
@@ -36,7 +37,7 @@ SOURCES = {  # the files from each source, and the check of each download
         "model.safetensors": read_safetensors,
     },
     "openai": {
-        "hparams.json": read_hparams,
+        "hparams.json": read_config,
         "encoder.json": read_vocabulary,
         "vocab.bpe": read_merges,
         "model.ckpt.index": read_table,
@@ -60,7 +61,10 @@ def files_of(folder):
     names = names_in(folder)
     (form, weights), (kind, tokenizer) = (find_form(forms, names, is_read=True) for forms in (WEIGHTS, TOKENIZERS))
     if not (form and kind):
-        check_type(folder / "config.json")
+        config = {}
+        with suppress(OSError, CheckpointError):
+            config = read_json(folder / "config.json")
+        check_setting(config, "model_type", folder / "config.json")
     for found, forms in ((form, WEIGHTS), (kind, TOKENIZERS)):
         is_part = any(matching(form.patterns[-1], names) for form in forms if form.layout)
         other, files = find_form(forms, names, is_read=False)

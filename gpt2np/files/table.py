@@ -63,10 +63,11 @@ TOKENIZERS = (
 BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")  # settings of either tokenizer
 NUMBERS = "without any of these files, and with a vocabulary that is not GPT-2's, a text is a list of token ids"
 
-# config.json: other names of the same number. nanoGPT's model_args call the number of positions block_size.
+# the sizes in config.json, as in HParams, and their other names: OpenAI's hparams.json has n_vocab and n_ctx, nanoGPT's
+# model_args have block_size
 ALIASES = {
-    "n_positions": ("n_ctx", "block_size", "max_position_embeddings"), "n_embd": ("hidden_size",),
-    "n_layer": ("num_hidden_layers",), "n_head": ("num_attention_heads",),
+    "vocab_size": ("n_vocab",), "n_positions": ("n_ctx", "block_size", "max_position_embeddings"),
+    "n_embd": ("hidden_size",), "n_head": ("num_attention_heads",), "n_layer": ("num_hidden_layers",),
 }  # fmt: skip
 TANH = ("gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate")  # one function, five names
 EXACT = ("gelu", "gelu_python")

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from ..files.loading import read_settings, read_tensors
+from ..files.loading import read_tensors
 from ..files.model_files import files_of
 from ..files.names import hub_tensors
-from ..files.params import EPSILON, param_shapes
+from ..files.params import EPSILON, param_shapes, read_settings
 from ..files.table import EXACT
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -22,7 +22,7 @@ class Target:
 
     def __init__(self, folder, hparams):
         files = files_of(folder)
-        _, config = read_settings(files)
+        _, config = read_settings(files.config)
         if config.get("activation_function") in EXACT or config.get("layer_norm_epsilon", EPSILON) != EPSILON:
             raise ValueError(
                 f"{files.config}: train has GPT-2's own GELU and layer_norm_epsilon only: draft for this model without "
