@@ -40,9 +40,8 @@ def begin(
     kind = kinds.KINDS[name](target, shape or quarter(model.hparams), folder.eagle_of(output, source))
     needs = check_needs(kind, minutes, tokens, output, folder.copies_for(output, source, name))
     folder.prepare(output, source, kind, name, is_begun, overwrite)
-    n_own = sum(p.numel() for p in kind.params.values())
     training = Training(kind, write, stream, output / "training", minutes, tokens, seed)
-    return training, f"{name}, {n_own / 1e6:.2f} million parameters: {needs}"
+    return training, f"{name}, {kind.n_params / 1e6:.2f} million parameters: {needs}"
 
 
 def quarter(hparams):
