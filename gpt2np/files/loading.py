@@ -126,16 +126,18 @@ def find_folder(name, models_dir, source="hub"):
     """The folder of a model, downloaded if necessary: a folder's path comes first, then bundled and known names."""
     if source not in SOURCES:
         raise ValueError(f"unknown source {source!r:.80}: expected {' or '.join(SOURCES)}")
-    if not isinstance(name, (str, os.PathLike)):
-        raise ValueError(f"unknown model {name!r:.80}: {expected(name)}")
+    folder = folder_of(name)
     if model := model_to_find(name, models_dir):
         return find_on_disk(model, models_dir) or download_model(model, models_dir / model, source)
     if os.path.isfile(name):
-        form, _ = find_form(WEIGHTS, [Path(name).name], is_read=False)
-        raise ValueError(f"{name} {form.sentence if form else 'is a file: name the folder that it is in'}")
+        form, _ = find_form(WEIGHTS, [Path(name).name])
+        raise ValueError(f"{name} {form.sentence or 'is a file: name the folder that it is in'}")
     if name not in BUNDLED and not os.path.isdir(name):
-        raise ValueError(f"unknown model {str(name)!r:.80}: {expected(name)}")
-    return folder_of(name)
+        raise ValueError(
+            f"unknown model {str(name)!r:.80}: expected {', '.join([*BUNDLED, *SIZES])}, the OWNER/NAME of a GPT-2 on "
+            f"the Hugging Face hub, or a folder with its files: {', '.join(SOURCES['hub'])}"
+        )
+    return folder
 
 
 def model_to_find(name, models_dir):
@@ -153,17 +155,6 @@ def folder_of(name_or_folder):
     if name_or_folder in BUNDLED and not os.path.isdir(name_or_folder):
         return Path(__file__).parents[1] / "tiny" / name_or_folder
     return Path(name_or_folder)
-
-
-def expected(name):
-    """The remedy for an unknown name."""
-    for size in SIZES:
-        if str(name).lower() in (size.lower(), size[:-1]):
-            return f'write "{size}"'
-    return (
-        f"expected {', '.join([*BUNDLED, *SIZES])}, the OWNER/NAME of a GPT-2 on the Hugging Face hub, or a folder "
-        f"with its files: {', '.join(SOURCES['hub'])}"
-    )
 
 
 def download_model(model, folder, source):
@@ -233,19 +224,15 @@ def download_model(model, folder, source):
                 for name in others if model in SIZES else ():
                     fetch(name)
     except DownloadError as error:
-        raise DownloadError(f"{error}; {remedies(model, folder, source)}") from None
-    return folder
-
-
-def remedies(model, folder, source):
-    """What to do where a model cannot be downloaded."""
-    if model not in SIZES:
-        return (
+        remedies = (
             f"{model} is no folder here, nor in {folder} or {hub_cache()}: put its files there, or name a folder "
             "(docs/models.md has the files that are read)"
         )
-    return (
-        f"{model} is neither in {folder} nor in {hub_cache()}: put {', '.join(SOURCES[source])} there, name a folder "
-        f"that has them, or try again (a download resumes), also with the source "
-        f"{'hub' if source == 'openai' else 'openai'} or a mirror in GPT2NP_MODELS_URL"
-    )
+        if model in SIZES:
+            remedies = (
+                f"{model} is neither in {folder} nor in {hub_cache()}: put {', '.join(SOURCES[source])} there, name a "
+                "folder that has them, or try again (a download resumes), also with the source "
+                f"{'hub' if source == 'openai' else 'openai'} or a mirror in GPT2NP_MODELS_URL"
+            )
+        raise DownloadError(f"{error}; {remedies}") from None
+    return folder

@@ -17,7 +17,7 @@ from .safetensors import read_safetensors
 from .sstable import read_table
 from .table import BESIDE, TOKENIZERS, WEIGHTS, files_read, find_form, matching
 from .tf_checkpoint import read_tf_checkpoint
-from .vocabulary import read_merges, read_vocabulary
+from .tokenizer_files import read_merges, read_vocabulary
 
 SIZES = {"124M": "gpt2", "355M": "gpt2-medium", "774M": "gpt2-large", "1558M": "gpt2-xl"}  # names on the hub
 OWNERS = {**dict.fromkeys(SIZES.values(), "openai-community"), "distilgpt2": "distilbert"}  # of names without one
@@ -59,27 +59,26 @@ class ModelFiles(NamedTuple):
 def files_of(folder):
     """The ModelFiles of a folder. A CheckpointError names missing files, or says what to do about other formats."""
     names = names_in(folder)
-    (form, weights), (kind, tokenizer) = (find_form(forms, names, is_read=True) for forms in (WEIGHTS, TOKENIZERS))
-    if not (form and kind):
+    (form, weights), (kind, tokenizer) = found = [find_form(forms, names) for forms in (WEIGHTS, TOKENIZERS)]
+    if not (form.layout and kind.layout):
         config = {}
         with suppress(OSError, CheckpointError):
             config = read_json(folder / "config.json")
         check_setting(config, "model_type", folder / "config.json")
-    for found, forms in ((form, WEIGHTS), (kind, TOKENIZERS)):
+    for (other, files), forms in zip(found, (WEIGHTS, TOKENIZERS)):
         is_part = any(matching(form.patterns[-1], names) for form in forms if form.layout)
-        other, files = find_form(forms, names, is_read=False)
-        if other and not found and not is_part:
+        if files and not other.layout and not is_part:
             raise CheckpointError(f"{folder / files[0]} {other.sentence}")
-    config = folder / weights[0] if weights else None
-    if form and form.layout == "hub" and not kind and is_without_tokenizer(names, config):
-        kind = form
-    if form and kind:
+    if form.layout == "hub" and not kind.layout and is_without_tokenizer(names, folder / weights[0]):
+        kind, tokenizer = form, []
+    if form.layout and kind.layout:
+        tokenizer = [folder / name for name in tokenizer]
         everything = [folder / name for name in files_read(names)]
-        return ModelFiles(form.layout, config, folder / weights[1], [folder / name for name in tokenizer], everything)
+        return ModelFiles(form.layout, folder / weights[0], folder / weights[1], tokenizer, everything)
     source = "openai" if "hparams.json" in names else "hub"
     needed = [name for name in SOURCES[source] if name.startswith(("config", "hparams", "model"))]
-    missing = [] if form else [name for name in needed if name not in names]
-    missing += [] if kind else ["tokenizer.json (or vocab.json with merges.txt)"]
+    missing = [] if form.layout else [name for name in needed if name not in names]
+    missing += [] if kind.layout else ["tokenizer.json (or vocab.json with merges.txt)"]
     raise CheckpointError(
         f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
         f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI)"
@@ -119,7 +118,7 @@ def repository_of(model):
 def find_on_disk(model, models_dir):
     """The folder with all files of a model, in models_dir or in Hugging Face's cache; None if neither has them."""
     for folder in (models_dir / model, *cached_on_disk(repository_of(model))):
-        if all(find_form(forms, names_in(folder), is_read=True)[0] for forms in (WEIGHTS, TOKENIZERS)):
+        if all(find_form(forms, names_in(folder))[0].layout for forms in (WEIGHTS, TOKENIZERS)):
             return folder
     return None
 

@@ -115,13 +115,12 @@ BPE = {  # the same for tokenizer.json
 }  # fmt: skip
 
 
-def find_form(forms, names, is_read):
-    """(Form, its files) of the first form, read or not, that these names of files have; (None, []) without one."""
-    for form in forms:
+def find_form(forms, names):
+    """(Form, its files) of the first form that these names of files have: those that are read come first."""
+    for form in (*forms, Form((), "", "")):
         files = [matching(pattern, names) for pattern in form.patterns]
-        if bool(form.layout) == is_read and all(files):
+        if all(files):
             return form, files
-    return None, []
 
 
 def matching(pattern, names):
@@ -140,7 +139,8 @@ def files_read(names):
     >>> files_read(["README.md", "config.json", "model.safetensors", "pytorch_model.bin", "vocab.json", "merges.txt"])
     ['config.json', 'model.safetensors', 'vocab.json', 'merges.txt']
     """
-    files = [file for forms in (WEIGHTS, TOKENIZERS) for file in find_form(forms, names, is_read=True)[1]]
+    forms = [find_form(forms, names) for forms in (WEIGHTS, TOKENIZERS)]
+    files = [file for form, files in forms for file in files if form.layout]
     if "model.safetensors.index.json" in files:
         files += sorted(name for name in names if fnmatchcase(name, "*-of-*.safetensors"))
     return files + [name for name in BESIDE if name in names]
