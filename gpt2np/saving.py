@@ -42,7 +42,11 @@ def save(model: GPT2, tokenizer: Tokenizer, folder: str | os.PathLike[str]) -> N
         raise ValueError(f"{folder} exists and is not an empty folder: choose a new one")
     if tokenizer.n_vocab > model.n_vocab:
         raise ValueError(f"the tokenizer has {tokenizer.n_vocab} tokens, but the model has {model.n_vocab}")
-    contents = {"config.json": config_of(model.hparams, tokenizer.end_of_text) | own_settings(params)}
+    config = config_of(model.hparams, tokenizer.end_of_text)
+    config["layer_norm_epsilon"] = params["ln_f"].get("eps", EPSILON)
+    if "activation" in params["blocks"][0]["mlp"]:
+        config["activation_function"] = "gelu"
+    contents = {"config.json": config}
     if not isinstance(tokenizer, NumberTokenizer):
         contents["tokenizer.json"] = tokenizer_json(tokenizer)
         contents["tokenizer_config.json"] = tokenizer_config(tokenizer, model.n_ctx)
@@ -61,12 +65,6 @@ def config_of(hparams, end=None):
     shape |= {"n_head": h.n_head, "n_layer": h.n_layer}
     about = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new"}
     return {**about, **shape, "bos_token_id": end, "eos_token_id": end}
-
-
-def own_settings(params):
-    """The settings of config.json that are not GPT-2's."""
-    settings = {"layer_norm_epsilon": params["ln_f"].get("eps", EPSILON)}
-    return settings | ({"activation_function": "gelu"} if "activation" in params["blocks"][0]["mlp"] else {})
 
 
 def named_tensors(tree, name="transformer"):

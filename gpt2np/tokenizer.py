@@ -49,20 +49,6 @@ def byte_symbols():
     return {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
 
 
-@lru_cache
-def bytes_by_symbol():
-    return {symbol: byte for byte, symbol in byte_symbols().items()}
-
-
-def bytes_of_symbol(symbol):
-    """The bytes of a symbol; UTF-8 if it has characters that represent no byte, as only an added token may."""
-    byte_of = bytes_by_symbol()
-    try:
-        return bytes(map(byte_of.__getitem__, symbol))
-    except KeyError:
-        return to_utf8(symbol)
-
-
 def merge_pair(symbols, pair):
     """`symbols` (a list of str) with every occurrence of the adjacent `pair` joined, from left to right.
 
@@ -165,9 +151,10 @@ class Tokenizer:
         self.prefix_space, self.start = prefix_space, tuple(start)
         self.end_name, self.end_of_text = end_of_text, vocabulary.get(end_of_text)
         self.special = {vocabulary[token.content] for token in self.added if token.special}
-        self.token_bytes = [b""] * self.n_vocab
-        for symbol, token in vocabulary.items():
-            self.token_bytes[token] = bytes_of_symbol(symbol)
+        self.token_bytes, byte_of = [b""] * self.n_vocab, {symbol: byte for byte, symbol in byte_symbols().items()}
+        for symbol, token in vocabulary.items():  # an added token may have characters that represent no byte
+            is_of_bytes = byte_of.keys() >= {*symbol}
+            self.token_bytes[token] = bytes(map(byte_of.get, symbol)) if is_of_bytes else to_utf8(symbol)
         by_pass = [[token for token in self.added if token.normalized == later] for later in (False, True)]
         self.passes = [({token.content: token for token in some}, pattern_of(some)) for some in by_pass if some]
         self._cached = lru_cache(maxsize=2**16)(self._encode_piece)  # at most 100 MB

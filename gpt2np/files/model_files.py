@@ -24,11 +24,6 @@ OWNERS = {**dict.fromkeys(SIZES.values(), "openai-community"), "distilgpt2": "di
 N_VOCAB = 50257  # of all of them
 
 
-def check_data(path):
-    """Raise CheckpointError unless a data file has the checksums in the index next to it."""
-    read_tf_checkpoint(path.with_name("model.ckpt"), data_files=[path], verify=True)
-
-
 SOURCES = {  # the files from each source, and the check of each download
     "hub": {
         "config.json": read_config,
@@ -41,7 +36,9 @@ SOURCES = {  # the files from each source, and the check of each download
         "encoder.json": read_vocabulary,
         "vocab.bpe": read_merges,
         "model.ckpt.index": read_table,
-        "model.ckpt.data-00000-of-00001": check_data,
+        "model.ckpt.data-00000-of-00001": lambda path: read_tf_checkpoint(
+            path.with_name("model.ckpt"), data_files=[path], verify=True
+        ),
     },
 }
 
@@ -69,8 +66,9 @@ def files_of(folder):
         is_part = any(matching(form.patterns[-1], names) for form in forms if form.layout)
         if files and not other.layout and not is_part:
             raise CheckpointError(f"{folder / files[0]} {other.sentence}")
-    if form.layout == "hub" and not kind.layout and is_without_tokenizer(names, folder / weights[0]):
-        kind, tokenizer = form, []
+    has_part = any(matching(p, names) for p in (*BESIDE, *(p for form in TOKENIZERS for p in form.patterns)))
+    if form.layout == "hub" and not has_part and read_config(folder / weights[0]).n_vocab != N_VOCAB:
+        kind = form  # without a tokenizer, and not with GPT-2's vocabulary: a text is token ids
     if form.layout and kind.layout:
         tokenizer = [folder / name for name in tokenizer]
         everything = [folder / name for name in files_read(names)]
@@ -83,12 +81,6 @@ def files_of(folder):
         f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
         f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI)"
     )
-
-
-def is_without_tokenizer(names, config):
-    """Whether a folder has no part of a tokenizer, and its vocabulary is not GPT-2's: then a text is token ids."""
-    patterns = [pattern for form in TOKENIZERS for pattern in form.patterns]
-    return not any(matching(p, names) for p in (*patterns, *BESIDE)) and read_config(config).n_vocab != N_VOCAB
 
 
 def names_in(folder):
@@ -117,7 +109,14 @@ def repository_of(model):
 
 def find_on_disk(model, models_dir):
     """The folder with all files of a model, in models_dir or in Hugging Face's cache; None if neither has them."""
-    for folder in (models_dir / model, *cached_on_disk(repository_of(model))):
+    folders, repository = [models_dir / model], repository_of(model)
+    short = repository.rpartition("/")[2]
+    for name in (repository, *([short] if short in OWNERS else [])):  # the second is an older name of the repository
+        cached = hub_cache() / f"models--{name.replace('/', '--')}"
+        with suppress(OSError, ValueError):
+            version = (cached / "refs" / "main").read_text(encoding="utf-8").strip()
+            folders.append(cached / "snapshots" / version)
+    for folder in folders:
         if all(find_form(forms, names_in(folder))[0].layout for forms in (WEIGHTS, TOKENIZERS)):
             return folder
     return None
@@ -127,15 +126,6 @@ def hub_cache():
     """Hugging Face's cache."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     return Path(os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub"))
-
-
-def cached_on_disk(repository):
-    """The folders in Hugging Face's cache, if any, with the main version of a model. The files are not copied."""
-    short = repository.rpartition("/")[2]
-    for name in (repository, *([short] if short in OWNERS else [])):  # the second is an older name of the repository
-        folder = hub_cache() / f"models--{name.replace('/', '--')}"
-        with suppress(OSError, ValueError):
-            yield folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="utf-8").strip()
 
 
 def url_of(model, name, source):

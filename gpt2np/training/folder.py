@@ -57,7 +57,8 @@ def prepare(output, source, kind, name, is_begun=False, overwrite=False):
         raise ValueError(different(output))
     if name == "draft" and (output.resolve() == source.resolve() or (drafter.exists() and not is_begun)):
         raise ValueError(different(output))
-    if has_drafter(drafter, kind) and not checkpoint_of(kind, training).exists() and not overwrite:
+    has_drafter = drafter.exists() and any(name.startswith(kind.prefix) for name in read_safetensors(drafter))
+    if has_drafter and not checkpoint_of(kind, training).exists() and not overwrite:
         raise ValueError(f"{drafter} is a drafter whose training is not in {training}: choose a different --output, or "
                          "replace it with --overwrite")  # fmt: skip
     if not is_begun and any(training.glob("*.npy")):
@@ -70,11 +71,6 @@ def prepare(output, source, kind, name, is_begun=False, overwrite=False):
     if name == "draft":
         with replacing(output / "config.json") as new:
             new.write_text(json.dumps(config_of(kind.draft_hparams), indent=1) + "\n", encoding="utf-8")
-
-
-def has_drafter(path, kind):
-    """Whether the file has a drafter of this kind; heads of both kinds are in one file."""
-    return path.exists() and any(name.startswith(kind.prefix) for name in read_safetensors(path))
 
 
 def checkpoint_of(kind, training):
