@@ -21,7 +21,7 @@ import numpy as np
 
 from ..files.errors import CheckpointError
 from ..files.loading import read_drafter
-from ..files.params import check_finite, tree_of
+from ..files.params import tree_of
 from ..kernels.matmul import pack, strategy
 from ..layers import layer_norm
 from ..model import GPT2
@@ -122,10 +122,8 @@ def load_heads(name_or_folder: str | os.PathLike[str], kind: str = "hydra") -> H
     names = [f"{kind}.{i}.{part}" for i in range(1, n_heads + 1) for part in KINDS[kind]]
     if missing := [name for name in names if name not in tensors]:
         raise CheckpointError(f"{path}: {missing[0]} is missing: the heads are incomplete; get the file again")
-    tensors = {name: tensors[name] for name in names}
-    check_finite(tensors, path)
     try:
-        return Heads([*tree_of(tensors)[kind].values()])
+        return Heads([*tree_of({name: tensors[name] for name in names})[kind].values()])
     except ValueError as error:
         raise CheckpointError(f"{path}: {error}") from None
 

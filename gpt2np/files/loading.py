@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from ..model import GPT2
 from ..tokenizer import NumberTokenizer, Tokenizer
 from .errors import CheckpointError, DownloadError, NoSuchFile
@@ -103,7 +105,7 @@ def read_tensors(files):
 
 
 def read_drafter(name_or_folder, kind, title):
-    """(path, tensors) of the file of a trained drafter. CheckpointError if there is none; `title` names the drafter."""
+    """(path, tensors) of the file of a trained drafter, which `title` names. CheckpointError if it is missing."""
     path = drafter_file(kind, name_or_folder)
     if not path.is_file():
         raise CheckpointError(
@@ -111,7 +113,11 @@ def read_drafter(name_or_folder, kind, title):
             f"{'heads are' if kind == 'heads' else 'block is'} bundled, or a folder with {path.name}; "
             f"python main.py train --target_model_size {name_or_folder} --kind {kind} makes one"
         )
-    return path, read_safetensors(path)
+    tensors = read_safetensors(path)
+    for name, tensor in tensors.items():
+        if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+            raise CheckpointError(f"{path}: {name} contains NaN or infinity; get the file again")
+    return path, tensors
 
 
 def drafter_file(kind, name_or_folder):

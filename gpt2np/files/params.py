@@ -30,21 +30,13 @@ EPSILON = 1e-5
 
 def param_shapes(hparams):
     """The shape of every parameter: dict name -> tuple, with Hugging Face's names without `transformer.`."""
-    n = hparams.n_embd
+    n, blocks = hparams.n_embd, range(hparams.n_layer)
     shapes = {"wte.weight": (hparams.n_vocab, n), "wpe.weight": (hparams.n_ctx, n)}
-    norms, linears = ["ln_f"], {}
-    for i in range(hparams.n_layer):
-        norms += [f"h.{i}.ln_1", f"h.{i}.ln_2"]
-        linears |= {
-            f"h.{i}.attn.c_attn": (n, 3 * n),
-            f"h.{i}.attn.c_proj": (n, n),
-            f"h.{i}.mlp.c_fc": (n, 4 * n),
-            f"h.{i}.mlp.c_proj": (4 * n, n),
-        }
-    for name in norms:
-        shapes |= {f"{name}.weight": (n,), f"{name}.bias": (n,)}
-    for name, shape in linears.items():
-        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[1:]}
+    layers = {"ln_f": (n,)} | {f"h.{i}.{norm}": (n,) for i in blocks for norm in ("ln_1", "ln_2")}
+    linears = {"attn.c_attn": (n, 3 * n), "attn.c_proj": (n, n), "mlp.c_fc": (n, 4 * n), "mlp.c_proj": (4 * n, n)}
+    layers |= {f"h.{i}.{part}": shape for i in blocks for part, shape in linears.items()}
+    for name, shape in layers.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[-1:]}
     return shapes
 
 
@@ -174,10 +166,3 @@ def check_setting(config, key, path, n_embd=0):
             f"{path}: {key} is {value!r:.100}, but GPT-2 has {values[0]!r}, and only {others} supported"
             f"{remedy and f': {remedy}'}"
         )
-
-
-def check_finite(tensors, source):
-    """Raise a CheckpointError that names the tensor if it contains a NaN or an infinity."""
-    for name, tensor in tensors.items():
-        if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
-            raise CheckpointError(f"{source}: {name} contains NaN or infinity; get the file again")

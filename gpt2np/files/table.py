@@ -14,6 +14,7 @@ from typing import NamedTuple
 ADAPTERS = "other models run with --engine of main.py, or in Python with an adapter (docs/adapters.md)"
 PICKLE = "is a pickle, which may run code, so it is not read:"
 AS_SAFETENSORS = "load it with the library that wrote it, and save it as model.safetensors"
+OTHER_FORMAT = f"is in the format of a different program: {AS_SAFETENSORS}"
 UNQUANTISED = "use the original weights, in float32, float16 or bfloat16"
 MERGE = "load it with peft, and save model.merge_and_unload() with save_pretrained"
 BYTE_LEVEL = "GPT-2's is a byte-level BPE"
@@ -40,14 +41,11 @@ WEIGHTS = (
          "safetensors.torch.save_file({k: v.clone() for k, v in c['model'].items()}, 'model.safetensors')"),
     Form(("pytorch_model*.bin",), "", f"{PICKLE} save_pretrained of transformers writes model.safetensors, and so does "
          "python main.py train"),
-    Form(("*.onnx",), "", f"is in the ONNX format: save the model that it was made from as model.safetensors; "
-         f"{ADAPTERS}"),
-    Form(("*.h5",), "", "is a TensorFlow 2 model: GPT2LMHeadModel.from_pretrained(folder, from_tf=True) of "
-         "transformers 4 reads it, and save_pretrained writes model.safetensors"),
-    Form(("*.msgpack",), "", "is a Flax model: GPT2LMHeadModel.from_pretrained(folder, from_flax=True) of "
-         "transformers 4 reads it, and save_pretrained writes model.safetensors"),
     Form(("*.pt*",), "", f"{PICKLE} {AS_SAFETENSORS}"),
-    Form(("*.bin",), "", f"is in the format of a different program: {AS_SAFETENSORS}"),
+    Form(("*.bin",), "", OTHER_FORMAT),
+    Form(("*.h5",), "", OTHER_FORMAT),
+    Form(("*.msgpack",), "", OTHER_FORMAT),
+    Form(("*.onnx",), "", OTHER_FORMAT),
     Form(("checkpoint-*/",), "", "is a model in the output folder of a trainer: name that folder"),
 )  # fmt: skip
 
