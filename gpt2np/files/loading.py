@@ -6,7 +6,6 @@ Existing files are used as they are.
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -189,29 +188,24 @@ def download_model(model, folder, source):
         with replacing(folder / new.name) as path:
             path.write_bytes(new.read_bytes())
 
+    def has(name, into=folder):
+        """Whether the repository has the file, which is then fetched."""
+        try:
+            fetch(name, into)
+        except NoSuchFile:
+            return False
+        return True
+
     def fetch_any(new):
         """A tokenizer, its settings and the weights, in the first form that the repository has."""
-        missing = []
-        for names in [form.patterns for form in TOKENIZERS if form.layout]:
-            try:
-                for name in names:
-                    fetch(name)
-                break
-            except NoSuchFile as error:
-                missing.append(error)
-        else:
-            raise missing[0]
+        if not any(all(map(has, form.patterns)) for form in TOKENIZERS if form.layout):
+            fetch("tokenizer.json")  # says that it is missing
         for name in BESIDE:
-            with suppress(NoSuchFile):
-                fetch(name)
-        index = "model.safetensors.index.json"
-        try:
-            fetch("model.safetensors")
-        except NoSuchFile as error:
-            try:
-                fetch(index, new)
-            except NoSuchFile:
-                raise error from None
+            has(name)
+        weights, index = "model.safetensors", "model.safetensors.index.json"
+        if not has(weights):
+            if not has(index, new):
+                fetch(weights)
             for name in shards_in(new / index):
                 fetch(name)
             move(new / index)
