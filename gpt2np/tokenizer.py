@@ -393,18 +393,16 @@ def check_vocabulary(vocabulary, merges, added):
     n_vocab, made = len(vocabulary), symbols_made(merges)
     if not all(type(token) is int for token in vocabulary.values()) or {*vocabulary.values()} != {*range(n_vocab)}:
         raise ValueError(f"the vocabulary has {n_vocab} tokens, but their ids are not 0 .. {n_vocab - 1}")
-    if missing := made - vocabulary.keys():
-        unused = {symbol for symbol in missing if len(symbol) == 1} - {symbol for pair in merges for symbol in pair}
-        if missing := missing - unused:
-            raise ValueError(f"the vocabulary lacks {min(missing)!r:.100}, which is a byte or made by a merge")
-    if others := vocabulary.keys() - made - added:
-        last = max((vocabulary[symbol] for symbol in made if symbol in vocabulary), default=-1)
-        lost = [symbol for symbol in vocabulary if symbol in others and vocabulary[symbol] > last]
-        if lost := [symbol for symbol in lost if is_merged(symbol, vocabulary)]:
-            raise ValueError(
-                f"no merge makes {lost[0]!r:.100} and {len(lost) - 1} more tokens of the vocabulary: "
-                "the merges are cut off"
-            )
+    used = {symbol for pair in merges for symbol in (*pair, "".join(pair))}
+    if missing := used - vocabulary.keys():
+        raise ValueError(f"the vocabulary lacks {min(missing)!r:.100}, which is a byte or made by a merge")
+    others = vocabulary.keys() - made - added
+    last = max((vocabulary[symbol] for symbol in made if symbol in vocabulary), default=-1)
+    lost = [symbol for symbol, token in vocabulary.items() if symbol in others and token > last]
+    if lost := [symbol for symbol in lost if is_merged(symbol, vocabulary)]:
+        raise ValueError(
+            f"no merge makes {lost[0]!r:.100} and {len(lost) - 1} more tokens of the vocabulary: the merges are cut off"
+        )
 
 
 def is_merged(symbol, vocabulary):

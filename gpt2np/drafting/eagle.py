@@ -208,19 +208,19 @@ def load_eagle(name_or_folder: str | os.PathLike[str]) -> EagleBlock:
     >>> load_eagle("tiny-target").input["w"].shape
     (512, 256)
     """
-    tree = read_block(name_or_folder, "eagle", "EAGLE block", lambda tensors, n_embd: {})
-    return EagleBlock(tree["input"], tree["h"]["0"], tree["frequent"])
+    return EagleBlock(**read_block(name_or_folder, "eagle", "EAGLE block"))
 
 
-def read_block(name_or_folder, kind, title, further_shapes):
-    """The tensors of a block as a tree. further_shapes(tensors, n_embd) -> those that an EAGLE block does not have."""
+def read_block(name_or_folder, kind, title, further_shapes=lambda tensors, n_embd: {}):
+    """The fields of a block (a dict). further_shapes(tensors, n_embd) -> the tensors that EAGLE's does not have."""
     path, tensors = read_drafter(name_or_folder, kind, title)
     n = tensors["input.bias"].size if "input.bias" in tensors else 0
     frequent = np.array(tensors.pop("frequent", ()), np.int64)
     shapes = {name: shape for name, shape in param_shapes(HParams(1, 1, n, 1, 1)).items() if name.startswith("h.0.")}
     shapes |= further_shapes({"frequent": frequent, **tensors}, n)
     check_tensors(tensors, {"input.weight": (2 * n, n), "input.bias": (n,), **shapes}, path)
-    return {**tree_of(tensors), "frequent": frequent}
+    tree = tree_of(tensors)
+    return {"input": tree.pop("input"), "block": tree.pop("h")["0"], "frequent": frequent, **tree}
 
 
 def check_fit(params, hparams):

@@ -97,5 +97,5 @@ def load_parallel(name_or_folder: str | os.PathLike[str]) -> ParallelBlock:
         n_masks, n_vocab, rank = lengths
         return {"mask": (n_masks, n_embd), "markov.w1": (n_vocab, rank), "markov.w2": (rank, n_vocab)}
 
-    tree = read_block(name_or_folder, "parallel", "parallel block", further_shapes)
-    return ParallelBlock(tree["input"], tree["h"]["0"], tree["frequent"], tree["mask"], **tree["markov"])
+    fields = read_block(name_or_folder, "parallel", "parallel block", further_shapes)
+    return ParallelBlock(**fields.pop("markov"), **fields)
