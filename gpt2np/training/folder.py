@@ -38,12 +38,11 @@ def copies_for(output, source, name):
     files = files_of(source)
     if output.resolve() == source.resolve():
         return {}
+    if name != "draft":
+        return {output / path.name: path for path in files.all}
+    hub_names = {"encoder.json": "vocab.json", "vocab.bpe": "merges.txt"}
     of_tokenizer = [*files.tokenizer, *(path for path in files.all if path.name in BESIDE)]
-    return {output / path.name: path for path in (of_tokenizer if name == "draft" else files.all)}
-
-
-def different(output):
-    return f"{output} contains a different model, or its training run: choose a different --output"
+    return {output / hub_names.get(path.name, path.name): path for path in of_tokenizer}
 
 
 def prepare(output, source, kind, name, is_begun=False, overwrite=False):
@@ -53,10 +52,11 @@ def prepare(output, source, kind, name, is_begun=False, overwrite=False):
     texts although no training has begun in it. Then nothing is written.
     """
     training, drafter, copies = output / "training", output / kind.file, copies_for(output, source, name)
-    if any(new.exists() and not filecmp.cmp(new, old, shallow=False) for new, old in copies.items()):
-        raise ValueError(different(output))
-    if name == "draft" and (output.resolve() == source.resolve() or (drafter.exists() and not is_begun)):
-        raise ValueError(different(output))
+    is_other = any(new.exists() and not filecmp.cmp(new, old, shallow=False) for new, old in copies.items())
+    if name == "draft":
+        is_other |= output.resolve() == source.resolve() or (drafter.exists() and not is_begun)
+    if is_other:
+        raise ValueError(f"{output} contains a different model, or its training run: choose a different --output")
     has_drafter = drafter.exists() and any(name.startswith(kind.prefix) for name in read_safetensors(drafter))
     if has_drafter and not checkpoint_of(kind, training).exists() and not overwrite:
         raise ValueError(f"{drafter} is a drafter whose training is not in {training}: choose a different --output, or "
