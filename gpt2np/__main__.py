@@ -27,24 +27,20 @@ def main(prompt=None, *words, n_tokens_to_generate=40, model_size="tiny-target",
             raise ValueError(
                 f"expected a text in quotes, and --n_tokens_to_generate, --model_size, --models_dir; {what}"
             )
-        print(continued(prompt, n_tokens_to_generate, model_size, models_dir))
+        n_new = n_tokens_to_generate
+        if type(n_new) is not int or n_new < 1:
+            raise ValueError(f"--n_tokens_to_generate: expected a whole number of 1 or more, got {n_new!r:.60}")
+        model, tokenizer = load(model_size, models_dir)
+        tokens = tokenizer.encode(prompt) or [tokenizer.end_of_text]
+        if len(tokens) + n_new > model.n_ctx:
+            room = f"{len(tokens)} tokens and {n_new} new ones do not fit in n_ctx {model.n_ctx}"
+            raise ValueError(f"{room}: shorten the prompt, or generate fewer")
+        for _ in range(n_new):
+            logits = reference.forward(tokens, model.params, model.hparams.n_head)
+            tokens.append(int(logits[-1].argmax()))
+        print(tokenizer.decode(tokens[-n_new:]))
     except (ValueError, OSError, MemoryError) as error:
         sys.exit(f"gpt2np: {error}")
-
-
-def continued(prompt, n_tokens, model_size, models_dir):
-    """The n tokens after the prompt, as a text."""
-    if type(n_tokens) is not int or n_tokens < 1:
-        raise ValueError(f"--n_tokens_to_generate: expected a whole number of 1 or more, got {n_tokens!r:.60}")
-    model, tokenizer = load(model_size, models_dir)
-    tokens = tokenizer.encode(prompt) or [tokenizer.end_of_text]
-    if len(tokens) + n_tokens > model.n_ctx:
-        room = f"{len(tokens)} tokens and {n_tokens} new ones do not fit in n_ctx {model.n_ctx}"
-        raise ValueError(f"{room}: shorten the prompt, or generate fewer")
-    for _ in range(n_tokens):
-        logits = reference.forward(tokens, model.params, model.hparams.n_head)
-        tokens.append(int(logits[-1].argmax()))
-    return tokenizer.decode(tokens[-n_tokens:])
 
 
 if __name__ == "__main__":

@@ -37,12 +37,16 @@ def save(model: GPT2, tokenizer: Tokenizer, folder: str | os.PathLike[str]) -> N
     ...     sorted(os.listdir(folder))
     ['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json']
     """
-    folder = Path(folder)
+    folder, params = Path(folder), model.params
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} exists and is not an empty folder: choose a new one")
     if tokenizer.n_vocab > model.n_vocab:
         raise ValueError(f"the tokenizer has {tokenizer.n_vocab} tokens, but the model has {model.n_vocab}")
-    contents = {"config.json": config_of(model.hparams, tokenizer.end_of_text) | own_settings(model.params)}
+    config = config_of(model.hparams, tokenizer.end_of_text)
+    config["layer_norm_epsilon"] = params["ln_f"].get("eps", EPSILON)
+    if "activation" in params["blocks"][0]["mlp"]:
+        config["activation_function"] = "gelu"
+    contents = {"config.json": config}
     if not isinstance(tokenizer, NumberTokenizer):
         contents["tokenizer.json"] = tokenizer_json(tokenizer)
         contents["tokenizer_config.json"] = tokenizer_config(tokenizer, model.n_ctx)
@@ -50,7 +54,8 @@ def save(model: GPT2, tokenizer: Tokenizer, folder: str | os.PathLike[str]) -> N
     for name, content in contents.items():
         (folder / name).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     with replacing(folder / "model.safetensors") as path:
-        write_safetensors(path, dict(named_tensors(model.params)))
+        whole = {"wte": {"w": params["wte"]}, "wpe": {"w": params["wpe"]}, "ln_f": params["ln_f"]}
+        write_safetensors(path, dict(named_tensors(whole | {"h": dict(enumerate(params["blocks"]))})))
 
 
 def config_of(hparams, end=None):
@@ -62,25 +67,13 @@ def config_of(hparams, end=None):
     return {**about, **shape, "bos_token_id": end, "eos_token_id": end}
 
 
-def own_settings(params):
-    """The settings of config.json that are not GPT-2's."""
-    settings = {"layer_norm_epsilon": params["ln_f"].get("eps", EPSILON)}
-    return settings | ({"activation_function": "gelu"} if "activation" in params["blocks"][0]["mlp"] else {})
-
-
-def named_tensors(params):
-    """(Hugging Face's name, array float32) of each parameter of a model."""
-    layers = {"ln_f": params["ln_f"]}
-    for i, block in enumerate(params["blocks"]):
-        layers |= {f"h.{i}.{norm}": block[norm] for norm in ("ln_1", "ln_2")}
-        layers |= {f"h.{i}.attn.{part}": block["attn"][part] for part in ("c_attn", "c_proj")}
-        layers |= {f"h.{i}.mlp.{part}": block["mlp"][part] for part in ("c_fc", "c_proj")}
-    for name in ("wte", "wpe"):
-        yield f"transformer.{name}.weight", np.asarray(params[name], np.float32)
-    for name, layer in layers.items():
-        for letter, of_file in LETTERS.items():
-            if letter in layer:
-                yield f"transformer.{name}.{of_file}", np.asarray(layer[letter], np.float32)
+def named_tensors(tree, name="transformer"):
+    """(Hugging Face's name, array float32) of each parameter in a tree: the inverse of `tree_of` in files/params.py."""
+    for key, part in tree.items():
+        if isinstance(part, dict):
+            yield from named_tensors(part, f"{name}.{key}")
+        elif key in LETTERS:
+            yield f"{name}.{LETTERS[key]}", np.asarray(part, np.float32)
 
 
 def tokenizer_json(tokenizer):

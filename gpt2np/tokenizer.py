@@ -49,20 +49,6 @@ def byte_symbols():
     return {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
 
 
-@lru_cache
-def bytes_by_symbol():
-    return {symbol: byte for byte, symbol in byte_symbols().items()}
-
-
-def bytes_of_symbol(symbol):
-    """The bytes of a symbol; UTF-8 if it has characters that represent no byte, as only an added token may."""
-    byte_of = bytes_by_symbol()
-    try:
-        return bytes(map(byte_of.__getitem__, symbol))
-    except KeyError:
-        return to_utf8(symbol)
-
-
 def merge_pair(symbols, pair):
     """`symbols` (a list of str) with every occurrence of the adjacent `pair` joined, from left to right.
 
@@ -165,9 +151,10 @@ class Tokenizer:
         self.prefix_space, self.start = prefix_space, tuple(start)
         self.end_name, self.end_of_text = end_of_text, vocabulary.get(end_of_text)
         self.special = {vocabulary[token.content] for token in self.added if token.special}
-        self.token_bytes = [b""] * self.n_vocab
-        for symbol, token in vocabulary.items():
-            self.token_bytes[token] = bytes_of_symbol(symbol)
+        self.token_bytes, byte_of = [b""] * self.n_vocab, {symbol: byte for byte, symbol in byte_symbols().items()}
+        for symbol, token in vocabulary.items():  # an added token may have characters that represent no byte
+            is_of_bytes = byte_of.keys() >= {*symbol}
+            self.token_bytes[token] = bytes(map(byte_of.get, symbol)) if is_of_bytes else to_utf8(symbol)
         by_pass = [[token for token in self.added if token.normalized == later] for later in (False, True)]
         self.passes = [({token.content: token for token in some}, pattern_of(some)) for some in by_pass if some]
         self._cached = lru_cache(maxsize=2**16)(self._encode_piece)  # at most 100 MB
@@ -406,18 +393,16 @@ def check_vocabulary(vocabulary, merges, added):
     n_vocab, made = len(vocabulary), symbols_made(merges)
     if not all(type(token) is int for token in vocabulary.values()) or {*vocabulary.values()} != {*range(n_vocab)}:
         raise ValueError(f"the vocabulary has {n_vocab} tokens, but their ids are not 0 .. {n_vocab - 1}")
-    if missing := made - vocabulary.keys():
-        unused = {symbol for symbol in missing if len(symbol) == 1} - {symbol for pair in merges for symbol in pair}
-        if missing := missing - unused:
-            raise ValueError(f"the vocabulary lacks {min(missing)!r:.100}, which is a byte or made by a merge")
-    if others := vocabulary.keys() - made - added:
-        last = max((vocabulary[symbol] for symbol in made if symbol in vocabulary), default=-1)
-        lost = [symbol for symbol in vocabulary if symbol in others and vocabulary[symbol] > last]
-        if lost := [symbol for symbol in lost if is_merged(symbol, vocabulary)]:
-            raise ValueError(
-                f"no merge makes {lost[0]!r:.100} and {len(lost) - 1} more tokens of the vocabulary: "
-                "the merges are cut off"
-            )
+    used = {symbol for pair in merges for symbol in (*pair, "".join(pair))}
+    if missing := used - vocabulary.keys():
+        raise ValueError(f"the vocabulary lacks {min(missing)!r:.100}, which is a byte or made by a merge")
+    others = vocabulary.keys() - made - added
+    last = max((vocabulary[symbol] for symbol in made if symbol in vocabulary), default=-1)
+    lost = [symbol for symbol, token in vocabulary.items() if symbol in others and token > last]
+    if lost := [symbol for symbol in lost if is_merged(symbol, vocabulary)]:
+        raise ValueError(
+            f"no merge makes {lost[0]!r:.100} and {len(lost) - 1} more tokens of the vocabulary: the merges are cut off"
+        )
 
 
 def is_merged(symbol, vocabulary):

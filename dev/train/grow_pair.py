@@ -25,9 +25,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 import gpt2np
-from gpt2np.drafting.eagle import eagle_file
-from gpt2np.drafting.heads import heads_file
-from gpt2np.drafting.parallel import parallel_file
+from gpt2np.files.loading import drafter_file
 from gpt2np.reference import block, layer_norm
 
 SHAPES = {"124M": (12, 12, 768), "355M": (24, 16, 1024), "774M": (36, 20, 1280)}  # n_layer, n_head, n_embd
@@ -125,7 +123,7 @@ def unlikely(model, heads, rng):
 def grow(source, out, size, seed=0):
     """Write the model of the folder `source`, grown to a shape, to the folder `out`; returns its `Grown`."""
     model, _ = gpt2np.load(source)
-    heads = gpt2np.load_heads(source) if heads_file(source).exists() else None
+    heads = gpt2np.load_heads(source) if drafter_file("heads", source).exists() else None
     (n_layer, n_head, n_embd), small, rng = SHAPES[size], model.hparams, np.random.default_rng(seed)
     t = {
         name.removeprefix("transformer."): a.astype(np.float32)
@@ -153,7 +151,7 @@ def grow(source, out, size, seed=0):
 def grow_heads(grown, out):
     """Write the target's heads, grown like the target."""
     large = {}
-    for name, a in load_file(heads_file("tiny-target")).items():
+    for name, a in load_file(drafter_file("heads", "tiny-target")).items():
         a = a.astype(np.float32)
         matrix_or_bias = grown.side_by_side if a.ndim == 2 else grown.stream
         large[name] = a if name.endswith("accepted") else np.ascontiguousarray(matrix_or_bias(a))
@@ -178,6 +176,6 @@ if __name__ == "__main__":
     folder, target, draft = sys.argv[1:] if len(sys.argv) == 4 else (sys.argv[1], "355M", "124M")
     of_target = grow(BUNDLED / "tiny-target", Path(folder) / target, target)
     grow_heads(of_target, Path(folder) / target)
-    for path in (eagle_file("tiny-target"), parallel_file("tiny-target")):
-        grow_block(of_target, path, Path(folder) / target)
+    for kind in ("eagle", "parallel"):
+        grow_block(of_target, drafter_file(kind, "tiny-target"), Path(folder) / target)
     grow(BUNDLED / "tiny-draft", Path(folder) / draft, draft)

@@ -27,10 +27,8 @@ from typing import Any
 import numpy as np
 
 from ..cache import KVCache, Tokens, TokenTree, kept_slots
-from ..files.errors import CheckpointError
-from ..files.loading import folder_of
-from ..files.params import block_params, check_finite, check_tensors, linear_params, matrix, param_shapes
-from ..files.safetensors import read_safetensors
+from ..files.loading import read_drafter
+from ..files.params import check_tensors, param_shapes, tree_of
 from ..kernels.matmul import pack
 from ..layers import block, layer_norm, linear
 from ..model import GPT2, HParams, packed_block
@@ -210,30 +208,19 @@ def load_eagle(name_or_folder: str | os.PathLike[str]) -> EagleBlock:
     >>> load_eagle("tiny-target").input["w"].shape
     (512, 256)
     """
-    return EagleBlock(*read_block(name_or_folder, "EAGLE", eagle_file(name_or_folder)))
+    return EagleBlock(**read_block(name_or_folder, "eagle", "EAGLE block"))
 
 
-def read_block(name, kind, path, further=lambda tensors, n_embd: {}):
-    """The fields of a block from a file: the fields of `EagleBlock`, and the tensors whose shapes `further` returns."""
-    if not path.is_file():
-        raise CheckpointError(
-            f"{name} has no {kind} block: expected tiny-target, whose block is bundled, or a folder with {path.name}; "
-            f"python main.py train --target_model_size {name} --kind {path.stem} makes one"
-        )
-    tensors = read_safetensors(path)
+def read_block(name_or_folder, kind, title, further_shapes=lambda tensors, n_embd: {}):
+    """The fields of a block (a dict). further_shapes(tensors, n_embd) -> the tensors that EAGLE's does not have."""
+    path, tensors = read_drafter(name_or_folder, kind, title)
     n = tensors["input.bias"].size if "input.bias" in tensors else 0
     frequent = np.array(tensors.pop("frequent", ()), np.int64)
     shapes = {name: shape for name, shape in param_shapes(HParams(1, 1, n, 1, 1)).items() if name.startswith("h.0.")}
-    others = further({"frequent": frequent, **tensors}, n)
-    check_tensors(tensors, {"input.weight": (2 * n, n), "input.bias": (n,), **shapes, **others}, path)
-    check_finite(tensors, path)
-    others = (matrix(tensors[name]) for name in others)
-    return linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent, *others
-
-
-def eagle_file(name_or_folder):
-    """The path of this model's block, whether or not the file exists."""
-    return folder_of(name_or_folder) / "eagle.safetensors"
+    shapes |= further_shapes({"frequent": frequent, **tensors}, n)
+    check_tensors(tensors, {"input.weight": (2 * n, n), "input.bias": (n,), **shapes}, path)
+    tree = tree_of(tensors)
+    return {"input": tree.pop("input"), "block": tree.pop("h")["0"], "frequent": frequent, **tree}
 
 
 def check_fit(params, hparams):

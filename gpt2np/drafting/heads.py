@@ -20,9 +20,8 @@ import os
 import numpy as np
 
 from ..files.errors import CheckpointError
-from ..files.loading import folder_of
-from ..files.params import check_finite
-from ..files.safetensors import read_safetensors
+from ..files.loading import read_drafter
+from ..files.params import tree_of
 from ..kernels.matmul import pack, strategy
 from ..layers import layer_norm
 from ..model import GPT2
@@ -116,30 +115,17 @@ def load_heads(name_or_folder: str | os.PathLike[str], kind: str = "hydra") -> H
     """
     if kind not in tuple(KINDS):
         raise ValueError(f"unknown heads {kind!r:.40}: expected {' or '.join(KINDS)}")
-    path = heads_file(name_or_folder)
-    if not path.is_file():
-        raise CheckpointError(
-            f"{name_or_folder} has no heads: expected tiny-target, whose heads are bundled, or a folder with "
-            f"heads.safetensors; python main.py train --target_model_size {name_or_folder} --kind heads makes one"
-        )
-    tensors = read_safetensors(path)
+    path, tensors = read_drafter(name_or_folder, "heads", "heads")
     n_heads = sum(name.startswith(f"{kind}.") and name.endswith(".w") for name in tensors)
     if not n_heads:
         raise CheckpointError(f"{path} has no heads of the kind {kind}: its first tensors are {sorted(tensors)[:3]}")
-    names = [{part: f"{kind}.{i}.{part}" for part in KINDS[kind]} for i in range(1, n_heads + 1)]
-    if missing := [name for head in names for name in head.values() if name not in tensors]:
+    names = [f"{kind}.{i}.{part}" for i in range(1, n_heads + 1) for part in KINDS[kind]]
+    if missing := [name for name in names if name not in tensors]:
         raise CheckpointError(f"{path}: {missing[0]} is missing: the heads are incomplete; get the file again")
-    check_finite({name: tensors[name] for head in names for name in head.values()}, path)
-    params = [{part: tensors[name].astype(np.float32) for part, name in head.items()} for head in names]
     try:
-        return Heads(params)
+        return Heads([*tree_of({name: tensors[name] for name in names})[kind].values()])
     except ValueError as error:
         raise CheckpointError(f"{path}: {error}") from None
-
-
-def heads_file(name_or_folder):
-    """The path of this model's heads, whether or not the file exists."""
-    return folder_of(name_or_folder) / "heads.safetensors"
 
 
 def check_shapes(params):

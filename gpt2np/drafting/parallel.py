@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..files.loading import folder_of
 from ..kernels.matmul import pack
 from ..model import GPT2
 from .eagle import DraftModel, Eagle, EagleBlock, read_block
@@ -93,14 +92,10 @@ def load_parallel(name_or_folder: str | os.PathLike[str]) -> ParallelBlock:
     A missing block and a malformed file raise a CheckpointError, which is a ValueError.
     """
 
-    def further(tensors, n_embd):
+    def further_shapes(tensors, n_embd):
         lengths = ((*np.shape(tensors.get(name, ())), 0)[0] for name in ("mask", "frequent", "markov.w2"))
         n_masks, n_vocab, rank = lengths
         return {"mask": (n_masks, n_embd), "markov.w1": (n_vocab, rank), "markov.w2": (rank, n_vocab)}
 
-    return ParallelBlock(*read_block(name_or_folder, "parallel", parallel_file(name_or_folder), further))
-
-
-def parallel_file(name_or_folder):
-    """The path of this model's parallel block, whether or not the file exists."""
-    return folder_of(name_or_folder) / "parallel.safetensors"
+    fields = read_block(name_or_folder, "parallel", "parallel block", further_shapes)
+    return ParallelBlock(**fields.pop("markov"), **fields)

@@ -35,7 +35,6 @@ except ImportError:  # on Windows
 TIMEOUT = (3, 30)  # seconds: to connect, and between two reads of the response
 WAITS = (1, 2, 4)  # seconds before each further attempt; progress resets the count
 CHUNK = 2**16  # bytes; an incomplete chunk is lost when the connection breaks
-POLL = 0.1  # seconds between two checks of whether the other process is done
 
 
 def download_file(url, path, check):
@@ -68,21 +67,16 @@ class TryAgain(Exception):
     """A transient error; the message says what happened."""
 
 
-class NoConnection(TryAgain):
-    """The server could not be reached at all."""
-
-
 def fetch(url, part):
     """Try until the part is complete, or until all WAITS have passed without progress."""
-    waits, largest = list(WAITS), (before := size_of(part))
+    waits, largest = list(WAITS), size_of(part)
     while True:
         try:
             return fetch_rest(url, part)
         except TryAgain as error:
             if size_of(part) > largest:
                 waits, largest = list(WAITS), size_of(part)
-            is_offline = isinstance(error, NoConnection) and largest == before  # nothing has arrived: say so at once
-            if is_offline or not waits:
+            if not waits:
                 raise DownloadError(str(error)) from None
             time.sleep(waits.pop(0))
 
@@ -103,21 +97,27 @@ def fetch_rest(url, part):
     except DownloadError:
         raise
     except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-        cause = getattr(next(iter(error.args), None), "reason", None)  # urllib3's
-        is_unreachable = type(cause).__name__ in ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError")
-        raise (NoConnection if is_unreachable else TryAgain)(f"the connection failed ({reason(error)})") from None
+        raise TryAgain(f"the connection failed ({reason(error)})") from None
     except (requests.RequestException, ValueError) as error:
         raise DownloadError(f"the request failed ({reason(error)})") from None
 
 
 def receive(response, part, declared):
     """Append the body of a response to the part, if it continues the declared file. Return the file's `Declared`."""
-    check_status(response)
-    if response.status_code == 200:  # the whole file
+    status, headers = response.status_code, response.headers
+    if status >= 500 or status in (408, 429):
+        raise TryAgain(f"the server answered {status} {response.reason}")
+    if status not in (200, 206, 416):  # 416: the file has become shorter
+        raise (NoSuchFile if status == 404 else DownloadError)(f"the server answered {status} {response.reason}")
+    if "html" in headers.get("Content-Type", ""):
+        raise DownloadError("the server sent a web page instead of the file")
+    is_rest = re.fullmatch(rf"bytes {size_of(part)}-\d+/{declared.size}", headers.get("Content-Range", ""))
+    is_same_file = not declared.etag or headers.get("ETag") == declared.etag
+    if status == 200:  # the whole file
         declared = declared_in(response)
         forget(part)
         note_of(part).write_text(json.dumps(asdict(declared)), encoding="utf-8")
-    elif not continues(response, declared, size_of(part)):
+    elif not (is_rest and is_same_file):
         forget(part)
         raise TryAgain("the server continued with a different version of the file")
     progress = tqdm(desc=part.stem, total=declared.size, unit="B", unit_scale=True, disable=not sys.stderr.isatty())
@@ -137,23 +137,6 @@ def reason(error):
         error = error.args[0]
     inner = getattr(error, "reason", None) or (error.args or [error])[0]
     return str(inner).rpartition(": ")[2][:150]
-
-
-def check_status(response):
-    """Raise unless the response contains the file, or a part of it."""
-    status = response.status_code
-    if status >= 500 or status in (408, 429):
-        raise TryAgain(f"the server answered {status} {response.reason}")
-    if status not in (200, 206, 416):  # 416: the file has become shorter
-        raise (NoSuchFile if status == 404 else DownloadError)(f"the server answered {status} {response.reason}")
-    if "html" in response.headers.get("Content-Type", ""):
-        raise DownloadError("the server sent a web page instead of the file")
-
-
-def continues(response, declared, have):
-    """Whether a response is the rest of the declared file, from byte `have` on."""
-    is_rest = re.fullmatch(rf"bytes {have}-\d+/{declared.size}", response.headers.get("Content-Range", ""))
-    return is_rest and (not declared.etag or response.headers.get("ETag") == declared.etag)
 
 
 # ------------------------------------------------------------------------------------------------ declarations
@@ -263,7 +246,7 @@ def one_at_a_time(folder):
         if not try_lock(file):
             print(f"another process is downloading into {folder}: waiting for it", file=sys.stderr)
             while not try_lock(file):
-                time.sleep(POLL)
+                time.sleep(0.1)
         yield
 
 

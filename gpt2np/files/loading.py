@@ -6,15 +6,16 @@ Existing files are used as they are.
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from ..model import GPT2
 from ..tokenizer import NumberTokenizer, Tokenizer
 from .errors import CheckpointError, DownloadError, NoSuchFile
 from .model_files import SIZES, SOURCES, files_of, find_on_disk, hub_cache, known_as, url_of
-from .params import build_params, config_of, hparams_of, read_hparams
+from .params import build_params, read_settings
 from .raw import read_json
 from .safetensors import read_safetensors, read_shards, shards_in
 from .table import BESIDE, TOKENIZERS, WEIGHTS, find_form
@@ -62,7 +63,7 @@ def load(
     try:
         folder = find_folder(name_or_folder, Path(models_dir), source)
         files = files_of(folder)
-        hparams, config = read_settings(files)
+        hparams, config = read_settings(files.config)
         tokenizer = read_tokenizer(files, hparams, config)
         return GPT2(build_params(read_tensors(files), hparams, files.weights, config), hparams), tokenizer
     except CheckpointError as error:
@@ -72,14 +73,6 @@ def load(
     except OSError as error:
         path = error.filename or name_or_folder
         raise CheckpointError(f"{path} cannot be read ({error.strerror or error})") from None
-
-
-def read_settings(files):
-    """(HParams, the settings of config.json as a dict) of a model's `ModelFiles`."""
-    if files.layout == "openai":
-        return read_hparams(files.config), {}
-    config = config_of(files.config)
-    return hparams_of(config, files.config), config
 
 
 def read_tokenizer(files, hparams, config):
@@ -100,7 +93,7 @@ def read_tokenizer(files, hparams, config):
 def read_tokenizer_of(folder):
     """The tokenizer of the model in a folder, without its weights."""
     files = files_of(folder)
-    return read_tokenizer(files, *read_settings(files))
+    return read_tokenizer(files, *read_settings(files.config))
 
 
 def read_tensors(files):
@@ -110,6 +103,27 @@ def read_tensors(files):
     return read_shards(files.weights) if files.weights.suffix == ".json" else read_safetensors(files.weights)
 
 
+def read_drafter(name_or_folder, kind, title):
+    """(path, tensors) of the file of a trained drafter, which `title` names. CheckpointError if it is missing."""
+    path = drafter_file(kind, name_or_folder)
+    if not path.is_file():
+        raise CheckpointError(
+            f"{name_or_folder} has no {title}: expected tiny-target, whose "
+            f"{'heads are' if kind == 'heads' else 'block is'} bundled, or a folder with {path.name}; "
+            f"python main.py train --target_model_size {name_or_folder} --kind {kind} makes one"
+        )
+    tensors = read_safetensors(path)
+    for name, tensor in tensors.items():
+        if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+            raise CheckpointError(f"{path}: {name} contains NaN or infinity; get the file again")
+    return path, tensors
+
+
+def drafter_file(kind, name_or_folder):
+    """The path of the drafter of this kind for a model, whether or not the file exists."""
+    return folder_of(name_or_folder) / f"{kind}.safetensors"
+
+
 # ------------------------------------------------------------------------------------------------ from a name to files
 
 
@@ -117,16 +131,18 @@ def find_folder(name, models_dir, source="hub"):
     """The folder of a model, downloaded if necessary: a folder's path comes first, then bundled and known names."""
     if source not in SOURCES:
         raise ValueError(f"unknown source {source!r:.80}: expected {' or '.join(SOURCES)}")
-    if not isinstance(name, (str, os.PathLike)):
-        raise ValueError(f"unknown model {name!r:.80}: {expected(name)}")
+    folder = folder_of(name)
     if model := model_to_find(name, models_dir):
         return find_on_disk(model, models_dir) or download_model(model, models_dir / model, source)
     if os.path.isfile(name):
-        form, _ = find_form(WEIGHTS, [Path(name).name], is_read=False)
-        raise ValueError(f"{name} {form.sentence if form else 'is a file: name the folder that it is in'}")
+        form, _ = find_form(WEIGHTS, [Path(name).name])
+        raise ValueError(f"{name} {form.sentence or 'is a file: name the folder that it is in'}")
     if name not in BUNDLED and not os.path.isdir(name):
-        raise ValueError(f"unknown model {str(name)!r:.80}: {expected(name)}")
-    return folder_of(name)
+        raise ValueError(
+            f"unknown model {str(name)!r:.80}: expected {', '.join([*BUNDLED, *SIZES])}, the OWNER/NAME of a GPT-2 on "
+            f"the Hugging Face hub, or a folder with its files: {', '.join(SOURCES['hub'])}"
+        )
+    return folder
 
 
 def model_to_find(name, models_dir):
@@ -144,17 +160,6 @@ def folder_of(name_or_folder):
     if name_or_folder in BUNDLED and not os.path.isdir(name_or_folder):
         return Path(__file__).parents[1] / "tiny" / name_or_folder
     return Path(name_or_folder)
-
-
-def expected(name):
-    """The remedy for an unknown name."""
-    for size in SIZES:
-        if str(name).lower() in (size.lower(), size[:-1]):
-            return f'write "{size}"'
-    return (
-        f"expected {', '.join([*BUNDLED, *SIZES])}, the OWNER/NAME of a GPT-2 on the Hugging Face hub, or a folder "
-        f"with its files: {', '.join(SOURCES['hub'])}"
-    )
 
 
 def download_model(model, folder, source):
@@ -183,29 +188,24 @@ def download_model(model, folder, source):
         with replacing(folder / new.name) as path:
             path.write_bytes(new.read_bytes())
 
+    def has(name, into=folder):
+        """Whether the repository has the file, which is then fetched."""
+        try:
+            fetch(name, into)
+        except NoSuchFile:
+            return False
+        return True
+
     def fetch_any(new):
         """A tokenizer, its settings and the weights, in the first form that the repository has."""
-        missing = []
-        for names in [form.patterns for form in TOKENIZERS if form.layout]:
-            try:
-                for name in names:
-                    fetch(name)
-                break
-            except NoSuchFile as error:
-                missing.append(error)
-        else:
-            raise missing[0]
+        if not any(all(map(has, form.patterns)) for form in TOKENIZERS if form.layout):
+            fetch("tokenizer.json")  # says that it is missing
         for name in BESIDE:
-            with suppress(NoSuchFile):
-                fetch(name)
-        index = "model.safetensors.index.json"
-        try:
-            fetch("model.safetensors")
-        except NoSuchFile as error:
-            try:
-                fetch(index, new)
-            except NoSuchFile:
-                raise error from None
+            has(name)
+        weights, index = "model.safetensors", "model.safetensors.index.json"
+        if not has(weights):
+            if not has(index, new):
+                fetch(weights)
             for name in shards_in(new / index):
                 fetch(name)
             move(new / index)
@@ -224,19 +224,15 @@ def download_model(model, folder, source):
                 for name in others if model in SIZES else ():
                     fetch(name)
     except DownloadError as error:
-        raise DownloadError(f"{error}; {remedies(model, folder, source)}") from None
-    return folder
-
-
-def remedies(model, folder, source):
-    """What to do where a model cannot be downloaded."""
-    if model not in SIZES:
-        return (
+        remedies = (
             f"{model} is no folder here, nor in {folder} or {hub_cache()}: put its files there, or name a folder "
             "(docs/models.md has the files that are read)"
         )
-    return (
-        f"{model} is neither in {folder} nor in {hub_cache()}: put {', '.join(SOURCES[source])} there, name a folder "
-        f"that has them, or try again (a download resumes), also with the source "
-        f"{'hub' if source == 'openai' else 'openai'} or a mirror in GPT2NP_MODELS_URL"
-    )
+        if model in SIZES:
+            remedies = (
+                f"{model} is neither in {folder} nor in {hub_cache()}: put {', '.join(SOURCES[source])} there, name a "
+                "folder that has them, or try again (a download resumes), also with the source "
+                f"{'hub' if source == 'openai' else 'openai'} or a mirror in GPT2NP_MODELS_URL"
+            )
+        raise DownloadError(f"{error}; {remedies}") from None
+    return folder

@@ -11,21 +11,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import CheckpointError
-from .params import check_type, read_config, read_hparams
+from .params import check_setting, read_config
+from .raw import read_json
 from .safetensors import read_safetensors
 from .sstable import read_table
 from .table import BESIDE, TOKENIZERS, WEIGHTS, files_read, find_form, matching
 from .tf_checkpoint import read_tf_checkpoint
-from .vocabulary import read_merges, read_vocabulary
+from .tokenizer_files import read_merges, read_vocabulary
 
 SIZES = {"124M": "gpt2", "355M": "gpt2-medium", "774M": "gpt2-large", "1558M": "gpt2-xl"}  # names on the hub
 OWNERS = {**dict.fromkeys(SIZES.values(), "openai-community"), "distilgpt2": "distilbert"}  # of names without one
 N_VOCAB = 50257  # of all of them
-
-
-def check_data(path):
-    """Raise CheckpointError unless a data file has the checksums in the index next to it."""
-    read_tf_checkpoint(path.with_name("model.ckpt"), data_files=[path], verify=True)
 
 
 SOURCES = {  # the files from each source, and the check of each download
@@ -36,11 +32,13 @@ SOURCES = {  # the files from each source, and the check of each download
         "model.safetensors": read_safetensors,
     },
     "openai": {
-        "hparams.json": read_hparams,
+        "hparams.json": read_config,
         "encoder.json": read_vocabulary,
         "vocab.bpe": read_merges,
         "model.ckpt.index": read_table,
-        "model.ckpt.data-00000-of-00001": check_data,
+        "model.ckpt.data-00000-of-00001": lambda path: read_tf_checkpoint(
+            path.with_name("model.ckpt"), data_files=[path], verify=True
+        ),
     },
 }
 
@@ -58,34 +56,31 @@ class ModelFiles(NamedTuple):
 def files_of(folder):
     """The ModelFiles of a folder. A CheckpointError names missing files, or says what to do about other formats."""
     names = names_in(folder)
-    (form, weights), (kind, tokenizer) = (find_form(forms, names, is_read=True) for forms in (WEIGHTS, TOKENIZERS))
-    if not (form and kind):
-        check_type(folder / "config.json")
-    for found, forms in ((form, WEIGHTS), (kind, TOKENIZERS)):
+    (form, weights), (kind, tokenizer) = found = [find_form(forms, names) for forms in (WEIGHTS, TOKENIZERS)]
+    if not (form.layout and kind.layout):
+        config = {}
+        with suppress(OSError, CheckpointError):
+            config = read_json(folder / "config.json")
+        check_setting(config, "model_type", folder / "config.json")
+    for (other, files), forms in zip(found, (WEIGHTS, TOKENIZERS)):
         is_part = any(matching(form.patterns[-1], names) for form in forms if form.layout)
-        other, files = find_form(forms, names, is_read=False)
-        if other and not found and not is_part:
+        if files and not other.layout and not is_part:
             raise CheckpointError(f"{folder / files[0]} {other.sentence}")
-    config = folder / weights[0] if weights else None
-    if form and form.layout == "hub" and not kind and is_without_tokenizer(names, config):
-        kind = form
-    if form and kind:
+    has_part = any(matching(p, names) for p in (*BESIDE, *(p for form in TOKENIZERS for p in form.patterns)))
+    if form.layout == "hub" and not has_part and read_config(folder / weights[0]).n_vocab != N_VOCAB:
+        kind = form  # without a tokenizer, and not with GPT-2's vocabulary: a text is token ids
+    if form.layout and kind.layout:
+        tokenizer = [folder / name for name in tokenizer]
         everything = [folder / name for name in files_read(names)]
-        return ModelFiles(form.layout, config, folder / weights[1], [folder / name for name in tokenizer], everything)
+        return ModelFiles(form.layout, folder / weights[0], folder / weights[1], tokenizer, everything)
     source = "openai" if "hparams.json" in names else "hub"
     needed = [name for name in SOURCES[source] if name.startswith(("config", "hparams", "model"))]
-    missing = [] if form else [name for name in needed if name not in names]
-    missing += [] if kind else ["tokenizer.json (or vocab.json with merges.txt)"]
+    missing = [] if form.layout else [name for name in needed if name not in names]
+    missing += [] if kind.layout else ["tokenizer.json (or vocab.json with merges.txt)"]
     raise CheckpointError(
         f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
         f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI)"
     )
-
-
-def is_without_tokenizer(names, config):
-    """Whether a folder has no part of a tokenizer, and its vocabulary is not GPT-2's: then a text is token ids."""
-    patterns = [pattern for form in TOKENIZERS for pattern in form.patterns]
-    return not any(matching(p, names) for p in (*patterns, *BESIDE)) and read_config(config).n_vocab != N_VOCAB
 
 
 def names_in(folder):
@@ -114,8 +109,15 @@ def repository_of(model):
 
 def find_on_disk(model, models_dir):
     """The folder with all files of a model, in models_dir or in Hugging Face's cache; None if neither has them."""
-    for folder in (models_dir / model, *cached_on_disk(repository_of(model))):
-        if all(find_form(forms, names_in(folder), is_read=True)[0] for forms in (WEIGHTS, TOKENIZERS)):
+    folders, repository = [models_dir / model], repository_of(model)
+    short = repository.rpartition("/")[2]
+    for name in (repository, *([short] if short in OWNERS else [])):  # the second is an older name of the repository
+        cached = hub_cache() / f"models--{name.replace('/', '--')}"
+        with suppress(OSError, ValueError):
+            version = (cached / "refs" / "main").read_text(encoding="utf-8").strip()
+            folders.append(cached / "snapshots" / version)
+    for folder in folders:
+        if all(find_form(forms, names_in(folder))[0].layout for forms in (WEIGHTS, TOKENIZERS)):
             return folder
     return None
 
@@ -124,15 +126,6 @@ def hub_cache():
     """Hugging Face's cache."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     return Path(os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub"))
-
-
-def cached_on_disk(repository):
-    """The folders in Hugging Face's cache, if any, with the main version of a model. The files are not copied."""
-    short = repository.rpartition("/")[2]
-    for name in (repository, *([short] if short in OWNERS else [])):  # the second is an older name of the repository
-        folder = hub_cache() / f"models--{name.replace('/', '--')}"
-        with suppress(OSError, ValueError):
-            yield folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="utf-8").strip()
 
 
 def url_of(model, name, source):

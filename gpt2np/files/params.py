@@ -30,21 +30,13 @@ EPSILON = 1e-5
 
 def param_shapes(hparams):
     """The shape of every parameter: dict name -> tuple, with Hugging Face's names without `transformer.`."""
-    n = hparams.n_embd
+    n, blocks = hparams.n_embd, range(hparams.n_layer)
     shapes = {"wte.weight": (hparams.n_vocab, n), "wpe.weight": (hparams.n_ctx, n)}
-    norms, linears = ["ln_f"], {}
-    for i in range(hparams.n_layer):
-        norms += [f"h.{i}.ln_1", f"h.{i}.ln_2"]
-        linears |= {
-            f"h.{i}.attn.c_attn": (n, 3 * n),
-            f"h.{i}.attn.c_proj": (n, n),
-            f"h.{i}.mlp.c_fc": (n, 4 * n),
-            f"h.{i}.mlp.c_proj": (4 * n, n),
-        }
-    for name in norms:
-        shapes |= {f"{name}.weight": (n,), f"{name}.bias": (n,)}
-    for name, shape in linears.items():
-        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[1:]}
+    layers = {"ln_f": (n,)} | {f"h.{i}.{norm}": (n,) for i in blocks for norm in ("ln_1", "ln_2")}
+    linears = {"attn.c_attn": (n, 3 * n), "attn.c_proj": (n, n), "mlp.c_fc": (n, 4 * n), "mlp.c_proj": (4 * n, n)}
+    layers |= {f"h.{i}.{part}": shape for i in blocks for part, shape in linears.items()}
+    for name, shape in layers.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[-1:]}
     return shapes
 
 
@@ -71,11 +63,12 @@ def build_params(tensors, hparams, source, config=None):
     config = config or {}
     tensors = hub_tensors(tensors, config, source)
     check_tensors(tensors, param_shapes(hparams), source)
+    tree = tree_of(tensors)
     tree = {
-        "wte": matrix(tensors["wte.weight"]),
-        "wpe": copied(tensors["wpe.weight"]),
-        "blocks": [block_params(tensors, f"h.{i}") for i in range(hparams.n_layer)],
-        "ln_f": norm(tensors, "ln_f"),
+        "wte": tree["wte"]["w"],
+        "wpe": copied(tree["wpe"]["w"]),
+        "blocks": [tree["h"][str(i)] for i in range(hparams.n_layer)],
+        "ln_f": tree["ln_f"],
     }
     if (eps := config.get("layer_norm_epsilon", EPSILON)) != EPSILON:
         for layer in (tree["ln_f"], *(block[name] for block in tree["blocks"] for name in ("ln_1", "ln_2"))):
@@ -86,26 +79,22 @@ def build_params(tensors, hparams, source, config=None):
     return tree
 
 
-def block_params(tensors, name):
-    """The part of the parameter tree for the block of this name, such as "h.0"."""
-    return {
-        "ln_1": norm(tensors, f"{name}.ln_1"),
-        "attn": {part: linear_params(tensors, f"{name}.attn.{part}") for part in ("c_attn", "c_proj")},
-        "ln_2": norm(tensors, f"{name}.ln_2"),
-        "mlp": {part: linear_params(tensors, f"{name}.mlp.{part}") for part in ("c_fc", "c_proj")},
-    }
+def tree_of(tensors):
+    """Nested dicts of these tensors in float32, by the parts of their names: h.0.ln_1.bias is ["h"]["0"]["ln_1"]["b"].
 
-
-def linear_params(tensors, name):
-    return {"w": matrix(tensors[f"{name}.weight"]), "b": copied(tensors[f"{name}.bias"])}
-
-
-def norm(tensors, name):
-    return {"g": copied(tensors[f"{name}.weight"]), "b": copied(tensors[f"{name}.bias"])}
-
-
-def matrix(tensor):
-    return np.asarray(tensor, dtype=np.float32)  # the array itself if it is float32
+    A weight is "w" if it is a matrix, and "g" if it is a vector.
+    """
+    tree = {}
+    for name, tensor in tensors.items():
+        *path, last = name.split(".")
+        part = tree
+        for key in path:
+            part = part.setdefault(key, {})
+        if tensor.ndim == 2:
+            part["w" if last == "weight" else last] = np.asarray(tensor, np.float32)  # itself if it is float32
+        else:
+            part[{"weight": "g", "bias": "b"}.get(last, last)] = copied(tensor)
+    return tree
 
 
 def copied(tensor):
@@ -139,51 +128,32 @@ def shorten(names, n_shown=4):
     return ", ".join(names[:n_shown]) + (f" and {len(names) - n_shown} more" if len(names) > n_shown else "")
 
 
-def read_hparams(path):
-    """HParams from OpenAI's hparams.json."""
-    hparams = read_json(path)
-    return checked(path, *(hparams.get(name) for name in ("n_vocab", "n_ctx", "n_embd", "n_head", "n_layer")))
-
-
-def checked(path, *numbers):
-    """HParams with these numbers, after a check; `path` is for messages."""
-    hparams = HParams(*numbers)
-    if not all(type(n) is int and 0 < n < 10**6 for n in numbers) or hparams.n_embd % hparams.n_head:
-        raise CheckpointError(
-            f"{path}: expected whole numbers from 1 to a million and n_embd a multiple of n_head, got {hparams}; "
-            "is it the file of a GPT-2?"
-        )
-    return hparams
-
-
 def read_config(path):
-    """HParams from a Hugging Face config.json. CheckpointError unless it describes a supported GPT-2."""
-    return hparams_of(config_of(path), path)
+    """HParams from a Hugging Face config.json, or from OpenAI's hparams.json."""
+    return read_settings(path)[0]
 
 
-def config_of(path):
-    """The settings of a config.json, with GPT-2's names for the sizes (dict)."""
+def read_settings(path):
+    """(HParams, all settings as a dict) of a config.json or hparams.json. CheckpointError if one is not supported."""
     config = read_json(path)
     for name, others in ALIASES.items():
         known = [config[other] for other in (name, *others) if config.get(other) is not None]
         config |= {name: known[0]} if known else {}
     if "block_size" in config and "bias" in config:  # nanoGPT's; build-nanogpt, with a different GELU, has no bias
         config = {"activation_function": "gelu"} | config
-    return config
-
-
-def hparams_of(config, path):
-    """HParams from the settings of a config.json. CheckpointError if one of them is not supported."""
     check_setting(config, "model_type", path)
-    hparams = checked(
-        path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
-    )
+    hparams = HParams(*(config.get(name) for name in ALIASES))
+    if not all(type(n) is int and 0 < n < 10**6 for n in vars(hparams).values()) or hparams.n_embd % hparams.n_head:
+        raise CheckpointError(
+            f"{path}: expected whole numbers from 1 to a million and n_embd a multiple of n_head, got {hparams}; "
+            "is it the file of a GPT-2?"
+        )
     for key in SETTINGS:
         check_setting(config, key, path, hparams.n_embd)
     eps = config.get("layer_norm_epsilon", EPSILON)
     if type(eps) is not float or not 0 < eps < 1:
         raise CheckpointError(f"{path}: layer_norm_epsilon is {eps!r:.40}, expected a number between 0 and 1")
-    return hparams
+    return hparams, config
 
 
 def check_setting(config, key, path, n_embd=0):
@@ -196,19 +166,3 @@ def check_setting(config, key, path, n_embd=0):
             f"{path}: {key} is {value!r:.100}, but GPT-2 has {values[0]!r}, and only {others} supported"
             f"{remedy and f': {remedy}'}"
         )
-
-
-def check_type(path):
-    """Raise CheckpointError if there is a config.json, and it is that of a different kind of model."""
-    try:
-        config = read_json(path)
-    except (OSError, CheckpointError):
-        return
-    check_setting(config, "model_type", path)
-
-
-def check_finite(tensors, source):
-    """Raise a CheckpointError that names the tensor if it contains a NaN or an infinity."""
-    for name, tensor in tensors.items():
-        if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
-            raise CheckpointError(f"{source}: {name} contains NaN or infinity; get the file again")

@@ -41,22 +41,23 @@ def read_safetensors(path):
             f"{path}: the first 8 bytes say that the header has {n_header} bytes, but the file has {len(file)}: "
             "not a safetensors file, or cut off; get it again"
         )
-    header, data = parse_header(path, file[8 : 8 + n_header].tobytes()), file[8 + n_header :]
+    header = json_object(file[8 : 8 + n_header].tobytes(), f"{path}: the header")
+    header.pop("__metadata__", None)
+    data = file[8 + n_header :]
+    check_entries(path, header)
     check_layout(path, header, len(data))
-
-    def tensor(name, dtype, shape, data_offsets):
-        begin, end = data_offsets
-        return as_array(data[begin:end], DTYPES[dtype], shape, f"{path}: tensor {name!r}", is_bfloat16=dtype == "BF16")
-
-    return {name: tensor(name, **entry) for name, entry in header.items()}
+    tensors = {}
+    for name, entry in header.items():
+        (begin, end), kind = entry["data_offsets"], entry["dtype"]
+        where = f"{path}: tensor {name!r}"
+        tensors[name] = as_array(data[begin:end], DTYPES[kind], entry["shape"], where, is_bfloat16=kind == "BF16")
+    return tensors
 
 
 def read_shards(index):
     """The tensors of the files that a model.safetensors.index.json names, as `read_safetensors` returns them."""
     tensors = {}
     for name in shards_in(index):
-        if not (index.parent / name).is_file():
-            raise CheckpointError(f"{index} names {name!r:.100}, which is not a file in the same folder; get it again")
         tensors |= read_safetensors(index.parent / name)
     return tensors
 
@@ -90,31 +91,25 @@ def write_safetensors(path, tensors):
             file.write(array.astype(array.dtype.newbyteorder("<")).tobytes())
 
 
-def parse_header(path, header):
-    """The header's entries, dict name -> {"dtype", "shape", "data_offsets"}, each of the right form."""
-    entries = json_object(header, f"{path}: the header")
-    entries.pop("__metadata__", None)
+def check_entries(path, entries):
+    """Raise CheckpointError unless each entry of the header has a dtype, a shape and offsets of the right form."""
     for name, entry in entries.items():
         if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
             raise CheckpointError(
                 f"{path}: in the header, {name!r:.100} must have exactly dtype, shape and data_offsets, got "
                 f"{entry!r:.200}"
             )
-        if not isinstance(entry["dtype"], str) or entry["dtype"] not in DTYPES:
+        dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if not isinstance(dtype, str) or dtype not in DTYPES:
             raise CheckpointError(
-                f"{path}: tensor {name!r} is of type {entry['dtype']!r:.40}, expected one of {', '.join(DTYPES)}: "
+                f"{path}: tensor {name!r} is of type {dtype!r:.40}, expected one of {', '.join(DTYPES)}: "
                 "use the original weights, in float32, float16 or bfloat16"
             )
-        numbers = [entry["shape"], entry["data_offsets"]]
-        if not all(map(whole_numbers, numbers)) or len(entry["data_offsets"]) != 2:
+        is_lists = isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2
+        if not is_lists or not all(type(n) is int and n >= 0 for n in shape + offsets):
             raise CheckpointError(
                 f"{path}: shape and offsets of {name!r} must be whole numbers of 0 or more, got {entry!r:.200}"
             )
-    return entries
-
-
-def whole_numbers(value):
-    return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
 
 
 def check_layout(path, entries, n_bytes):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 ADAPTERS = "other models run with --engine of main.py, or in Python with an adapter (docs/adapters.md)"
 PICKLE = "is a pickle, which may run code, so it is not read:"
 AS_SAFETENSORS = "load it with the library that wrote it, and save it as model.safetensors"
+OTHER_FORMAT = f"is in the format of a different program: {AS_SAFETENSORS}"
 UNQUANTISED = "use the original weights, in float32, float16 or bfloat16"
 MERGE = "load it with peft, and save model.merge_and_unload() with save_pretrained"
 BYTE_LEVEL = "GPT-2's is a byte-level BPE"
@@ -40,14 +41,11 @@ WEIGHTS = (
          "safetensors.torch.save_file({k: v.clone() for k, v in c['model'].items()}, 'model.safetensors')"),
     Form(("pytorch_model*.bin",), "", f"{PICKLE} save_pretrained of transformers writes model.safetensors, and so does "
          "python main.py train"),
-    Form(("*.onnx",), "", f"is in the ONNX format: save the model that it was made from as model.safetensors; "
-         f"{ADAPTERS}"),
-    Form(("*.h5",), "", "is a TensorFlow 2 model: GPT2LMHeadModel.from_pretrained(folder, from_tf=True) of "
-         "transformers 4 reads it, and save_pretrained writes model.safetensors"),
-    Form(("*.msgpack",), "", "is a Flax model: GPT2LMHeadModel.from_pretrained(folder, from_flax=True) of "
-         "transformers 4 reads it, and save_pretrained writes model.safetensors"),
     Form(("*.pt*",), "", f"{PICKLE} {AS_SAFETENSORS}"),
-    Form(("*.bin",), "", f"is in the format of a different program: {AS_SAFETENSORS}"),
+    Form(("*.bin",), "", OTHER_FORMAT),
+    Form(("*.h5",), "", OTHER_FORMAT),
+    Form(("*.msgpack",), "", OTHER_FORMAT),
+    Form(("*.onnx",), "", OTHER_FORMAT),
     Form(("checkpoint-*/",), "", "is a model in the output folder of a trainer: name that folder"),
 )  # fmt: skip
 
@@ -63,10 +61,11 @@ TOKENIZERS = (
 BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")  # settings of either tokenizer
 NUMBERS = "without any of these files, and with a vocabulary that is not GPT-2's, a text is a list of token ids"
 
-# config.json: other names of the same number. nanoGPT's model_args call the number of positions block_size.
+# the sizes in config.json, as in HParams, and their other names: OpenAI's hparams.json has n_vocab and n_ctx, nanoGPT's
+# model_args have block_size
 ALIASES = {
-    "n_positions": ("n_ctx", "block_size", "max_position_embeddings"), "n_embd": ("hidden_size",),
-    "n_layer": ("num_hidden_layers",), "n_head": ("num_attention_heads",),
+    "vocab_size": ("n_vocab",), "n_positions": ("n_ctx", "block_size", "max_position_embeddings"),
+    "n_embd": ("hidden_size",), "n_head": ("num_attention_heads",), "n_layer": ("num_hidden_layers",),
 }  # fmt: skip
 TANH = ("gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate")  # one function, five names
 EXACT = ("gelu", "gelu_python")
@@ -114,13 +113,12 @@ BPE = {  # the same for tokenizer.json
 }  # fmt: skip
 
 
-def find_form(forms, names, is_read):
-    """(Form, its files) of the first form, read or not, that these names of files have; (None, []) without one."""
-    for form in forms:
+def find_form(forms, names):
+    """(Form, its files) of the first form that these names of files have: those that are read come first."""
+    for form in (*forms, Form((), "", "")):
         files = [matching(pattern, names) for pattern in form.patterns]
-        if bool(form.layout) == is_read and all(files):
+        if all(files):
             return form, files
-    return None, []
 
 
 def matching(pattern, names):
@@ -139,7 +137,8 @@ def files_read(names):
     >>> files_read(["README.md", "config.json", "model.safetensors", "pytorch_model.bin", "vocab.json", "merges.txt"])
     ['config.json', 'model.safetensors', 'vocab.json', 'merges.txt']
     """
-    files = [file for forms in (WEIGHTS, TOKENIZERS) for file in find_form(forms, names, is_read=True)[1]]
+    forms = [find_form(forms, names) for forms in (WEIGHTS, TOKENIZERS)]
+    files = [file for form, files in forms for file in files if form.layout]
     if "model.safetensors.index.json" in files:
         files += sorted(name for name in names if fnmatchcase(name, "*-of-*.safetensors"))
     return files + [name for name in BESIDE if name in names]

@@ -1,6 +1,6 @@
 """Reading all files of a tokenizer, with the same token ids as transformers 5.
 
-tokenizer.json              everything; if it is there, vocab.json and merges.txt (vocabulary.py) are not read
+tokenizer.json              everything; if it is there, vocab.json and merges.txt are not read
 tokenizer_config.json       settings, the names of special tokens and, in added_tokens_decoder, all added tokens; if it
                             has the latter, the next two files are not read
 special_tokens_map.json     the names of special tokens
@@ -10,16 +10,22 @@ For the class GPT2Tokenizer, transformers 5 takes vocabulary, merges and added t
 rest itself. For other classes, such as PreTrainedTokenizerFast, tokenizer.json counts. Both refuse the same here.
 """
 
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
-from ..tokenizer import END_OF_TEXT, AddedToken, Tokenizer, byte_symbols
-from .raw import read_json
+from ..tokenizer import END_OF_TEXT, AddedToken, Tokenizer, byte_symbols, parse_merges, symbols_made
+from .errors import CheckpointError
+from .raw import check_is_file, read_json, text_of
 from .table import ADAPTERS, BESIDE, BPE
-from .vocabulary import Unsupported, naming, read_merges, read_vocabulary
 
 NAMED = [f"{kind}_token" for kind in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")]
 LISTED = ("extra_special_tokens", "additional_special_tokens")
 CLASS = "GPT2Tokenizer"
+
+
+class Unsupported(ValueError):
+    """A tokenizer that is not GPT-2's; the message says what to do."""
 
 
 def load_tokenizer(path, merges_path=None, n_rows=0):
@@ -53,6 +59,21 @@ def load_tokenizer(path, merges_path=None, n_rows=0):
         )
 
 
+@contextmanager
+def naming(files):
+    """Turn an error in the content of files into a CheckpointError that begins with their names."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except Unsupported as error:
+        raise CheckpointError(f"{files}: {error}") from None
+    except ValueError as error:
+        raise CheckpointError(f"{files}: {error}; use the files of one model") from None
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise CheckpointError(f"{files}: not as transformers writes them ({error!r:.80}); get them again") from None
+
+
 def is_gpt2s(config, is_two_files):
     """Whether transformers builds GPT-2's class. Unsupported if it builds one that reads the files differently."""
     kind = str(config.get("tokenizer_class") or CLASS).removesuffix("Fast")
@@ -69,7 +90,28 @@ def check(setting, value):
         raise Unsupported(f"{setting} is {value!r:.80}, expected {' or '.join(map(repr, values))}: {remedy}")
 
 
-# ------------------------------------------------------------------------------------------------ tokenizer.json
+# ------------------------------------------------------------------------------------------------ vocabulary and merges
+
+
+def read_vocabulary(path):
+    """The dict str -> int of a vocab.json (encoder.json): symbols, written as in `byte_symbols`, with their ids."""
+    vocabulary = read_json(path)
+    if not vocabulary.keys() >= symbols_made([]):
+        raise CheckpointError(
+            f"{path} has no token for some of the 256 bytes: not a byte-level vocabulary, or a program has changed its "
+            "characters to Unicode's NFD; get it again"
+        )
+    return vocabulary
+
+
+def read_merges(path):
+    """The pairs of a merges.txt (vocab.bpe): a version line, then two symbols per line, in the order learned."""
+    data = Path(path).read_bytes()
+    check_is_file(data, path)
+    with naming(path):
+        merges = parse_merges(text_of(data))
+        symbols_made(merges)
+    return merges
 
 
 def bpe_of(whole):

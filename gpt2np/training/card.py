@@ -12,6 +12,7 @@ from ..drafting.eagle import load_eagle
 from ..drafting.heads import load_heads
 from ..drafting.parallel import load_parallel
 from ..files.loading import load
+from ..reference import softmax
 
 DEPTH = 4
 RANKS = (1, 2, 3, 5, 10)
@@ -46,17 +47,13 @@ def ranks_and_overlaps(rows, depth, target, texts, n_new, step=1):
     """
     ranks, overlaps = [], []
     for text in np.asarray(texts).tolist():
-        p = softmax(target(text, n_last=len(text)))  # this also computes all hidden states of the text
+        logits = target(text, n_last=len(text))  # this also computes all hidden states of the text
+        p = softmax(logits.astype(np.float64))
         for n in range(len(text) - n_new, len(text) - depth + 1, step):
             logits, drafted = rows(text[: n + depth - 1], n), np.array(text[n : n + depth])
             ranks.append((logits > np.take_along_axis(logits, drafted[:, None], -1)).sum(axis=-1))
-            overlaps.append(np.minimum(p[n - 1 : n + depth - 1], softmax(logits)).sum(axis=-1))
+            overlaps.append(np.minimum(p[n - 1 : n + depth - 1], softmax(logits.astype(np.float64))).sum(axis=-1))
     return np.reshape(ranks, (len(texts), -1, depth)), np.reshape(overlaps, (len(texts), -1, depth))
-
-
-def softmax(logits):
-    weights = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def measured(kind, target, folder, greedy, drawn, n_new, step=1):

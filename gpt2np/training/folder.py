@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ..files.model_files import files_of, names_in
+from ..files.model_files import files_of
 from ..files.safetensors import read_safetensors, write_safetensors
-from ..files.table import BESIDE, files_read
+from ..files.table import BESIDE
 from ..files.writing import replacing
 from ..saving import config_of
 
@@ -22,23 +22,15 @@ def is_of_pytorch(folder):
     return (folder / OF_PYTORCH).is_file() and not (folder / "model.safetensors").exists()
 
 
-def from_pytorch(folder, output):
-    """Write the same model in safetensors to the folder `output`; ValueError if PyTorch's file cannot be read."""
+def from_pytorch(folder):
+    """Write the model of such a folder as model.safetensors too; ValueError if PyTorch's file cannot be read."""
     try:
         tensors = torch.load(folder / OF_PYTORCH, map_location="cpu", weights_only=True)
         tensors = {name: tensor.numpy() for name, tensor in tensors.items() if "masked_bias" not in name}
     except Exception as error:  # it may have many types
         raise ValueError(f"{folder / OF_PYTORCH} cannot be read ({str(error).splitlines()[0]:.80})") from None
-    output.mkdir(parents=True, exist_ok=True)
-    names = files_read([*names_in(folder), "model.safetensors"])
-    copies = {output / name: folder / name for name in names if name != "model.safetensors"}
-    check_same(copies)
-    copy(copies)
-    weights = output / "model.safetensors"
-    with replacing(weights, keep=not weights.exists()) as new:
+    with replacing(folder / "model.safetensors") as new:
         write_safetensors(new, tensors)
-        if weights.exists() and not filecmp.cmp(weights, new, shallow=False):
-            raise ValueError(different(output))
 
 
 def copies_for(output, source, name):
@@ -53,27 +45,6 @@ def copies_for(output, source, name):
     return {output / hub_names.get(path.name, path.name): path for path in of_tokenizer}
 
 
-def check_same(copies):
-    """Raise ValueError if a file to be copied is there with other contents."""
-    for new, old in copies.items():
-        if new.exists() and not filecmp.cmp(new, old, shallow=False):
-            raise ValueError(different(new.parent))
-
-
-def copy(copies):
-    """Copy the files that are missing."""
-    for new, old in copies.items():
-        if new.exists():
-            continue
-        new.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(new) as part:
-            shutil.copyfile(old, part)
-
-
-def different(output):
-    return f"{output} contains a different model, or its training run: choose a different --output"
-
-
 def prepare(output, source, kind, name, is_begun=False, overwrite=False):
     """Prepare the folder `output` for this kind of drafter of the model in `source`.
 
@@ -81,24 +52,25 @@ def prepare(output, source, kind, name, is_begun=False, overwrite=False):
     texts although no training has begun in it. Then nothing is written.
     """
     training, drafter, copies = output / "training", output / kind.file, copies_for(output, source, name)
-    check_same(copies)
-    if name == "draft" and (output.resolve() == source.resolve() or (drafter.exists() and not is_begun)):
-        raise ValueError(different(output))
-    if has_drafter(drafter, kind) and not checkpoint_of(kind, training).exists() and not overwrite:
+    is_other = any(new.exists() and not filecmp.cmp(new, old, shallow=False) for new, old in copies.items())
+    if name == "draft":
+        is_other |= output.resolve() == source.resolve() or (drafter.exists() and not is_begun)
+    if is_other:
+        raise ValueError(f"{output} contains a different model, or its training run: choose a different --output")
+    has_drafter = drafter.exists() and any(name.startswith(kind.prefix) for name in read_safetensors(drafter))
+    if has_drafter and not checkpoint_of(kind, training).exists() and not overwrite:
         raise ValueError(f"{drafter} is a drafter whose training is not in {training}: choose a different --output, or "
                          "replace it with --overwrite")  # fmt: skip
     if not is_begun and any(training.glob("*.npy")):
         raise ValueError(f"{training} has texts of an unknown training run: delete it, or choose a different --output")
-    copy(copies)
     training.mkdir(parents=True, exist_ok=True)
+    for new, old in copies.items():
+        if not new.exists():
+            with replacing(new) as part:
+                shutil.copyfile(old, part)
     if name == "draft":
         with replacing(output / "config.json") as new:
             new.write_text(json.dumps(config_of(kind.draft_hparams), indent=1) + "\n", encoding="utf-8")
-
-
-def has_drafter(path, kind):
-    """Whether the file has a drafter of this kind; heads of both kinds are in one file."""
-    return path.exists() and any(name.startswith(kind.prefix) for name in read_safetensors(path))
 
 
 def checkpoint_of(kind, training):

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 
 from ..files.params import param_shapes
 from ..model import HParams
-from .network import DEVICE, block, logits, normed, states
+from .network import DEVICE, Network, block, normed
 
 
 class Kind:
@@ -40,6 +40,10 @@ class Kind:
         self.shape = shape
         self.eagle = eagle
         self.params = {name: p.to(DEVICE).requires_grad_() for name, p in self.new(self.hparams.n_embd).items()}
+
+    @property
+    def n_params(self):
+        return sum(p.numel() for p in self.params.values())
 
     def rows(self, n, begin, step):
         """Every step-th of n positions."""
@@ -224,7 +228,8 @@ class Draft(Kind):
         return params
 
     def predictions(self, tokens, hidden, rows):
-        return [logits(states(tokens[:, :-1], self.params, self.draft_hparams)[:, rows], self.params)], []
+        draft = Network(self.params, self.draft_hparams)
+        return [draft.logits(draft.states(tokens[:, :-1])[:, rows])], []
 
 
 def fresh(shapes, out):

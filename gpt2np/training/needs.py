@@ -27,7 +27,7 @@ def check_needs(kind, minutes, tokens, output, copies):
     seconds = seconds_per_token(kind)
     n_tokens = min(60 * minutes / seconds if minutes else math.inf, tokens or math.inf)  # 0 means no limit
     memory, disk = memory_of(kind), disk_of(kind, n_tokens)
-    missing = copied + max(disk - written, 20 * n_params_of(kind))  # always the next checkpoint, and the drafter
+    missing = copied + max(disk - written, 20 * kind.n_params)  # always the next checkpoint, and the drafter
     if missing > (free := shutil.disk_usage(folder).free):
         raise ValueError(
             f"about {in_gb(missing)} would be written to {folder}, which has room for {in_gb(free)}: give fewer "
@@ -44,7 +44,7 @@ def check_needs(kind, minutes, tokens, output, copies):
 
 def seconds_per_token(kind):
     """The time to train on one token: its multiplications, at a fraction of the speed of a large matmul."""
-    h, n_own = kind.hparams, n_params_of(kind)
+    h, n_own = kind.hparams, kind.n_params
     n_blocks = h.n_params - (h.n_vocab + h.n_ctx) * h.n_embd  # the target's parameters without its embeddings
     n_projection = h.n_vocab * h.n_embd
     # a step: the drafter forward, and backward at twice the cost; the target's vocabulary projection; at each depth of
@@ -62,7 +62,7 @@ def memory_of(kind):
     """The memory of a run in bytes."""
     h = kind.hparams
     target = 8 * h.n_params  # float32, in NumPy to write the text and in PyTorch to learn from it
-    drafter = 16 * n_params_of(kind)  # float32: the parameters, their gradients and up to two moments of each
+    drafter = 16 * kind.n_params  # float32: the parameters, their gradients and up to two moments of each
     rows = 4 * h.n_vocab * tokens_a_step(h) / stride(h)  # one float32 for each token of the vocabulary and position
     logits = (4 + 2 * len(kind.weights)) * rows  # the target's and some in between; at each depth, with their gradients
     caches = 16 * N_TEXTS * min(192, h.n_ctx) * h.n_layer * h.n_embd  # twice the float32 keys and values of a batch
@@ -72,11 +72,7 @@ def memory_of(kind):
 def disk_of(kind, n_tokens):
     """The bytes written by a run that learns from n_tokens."""
     text = n_tokens / 4 * (2 * kind.hparams.n_embd + 4)  # each is used four times: its state float16, its id int32
-    return text + 36 * n_params_of(kind)  # the checkpoint and its replacement, and the drafter
-
-
-def n_params_of(kind):
-    return sum(p.numel() for p in kind.params.values())
+    return text + 36 * kind.n_params  # the checkpoint and its replacement, and the drafter
 
 
 def use_fastest_threads(n_embd):

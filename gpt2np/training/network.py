@@ -8,50 +8,53 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from ..files.loading import read_settings, read_tensors
+from ..files.loading import read_tensors
 from ..files.model_files import files_of
 from ..files.names import hub_tensors
-from ..files.params import EPSILON, param_shapes
+from ..files.params import EPSILON, param_shapes, read_settings
 from ..files.table import EXACT
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-class Target:
-    """The frozen parameters of a model's folder: dict name -> tensor float32."""
+class Network:
+    """A GPT-2 with these parameters: dict name -> tensor float32."""
 
-    def __init__(self, folder, hparams):
-        files = files_of(folder)
-        _, config = read_settings(files)
-        if config.get("activation_function") in EXACT or config.get("layer_norm_epsilon", EPSILON) != EPSILON:
-            raise ValueError(
-                f"{files.config}: train has GPT-2's own GELU and layer_norm_epsilon only: draft for this model without "
-                "training, for example with --drafter suffix"
-            )
-        tensors = hub_tensors(read_tensors(files), config, files.weights)
-        self.params = {
-            name: torch.from_numpy(np.array(tensors[name], np.float32)).to(DEVICE) for name in param_shapes(hparams)
-        }
+    def __init__(self, params, hparams):
+        self.params = params
         self.hparams = hparams
 
     def embeddings(self, n):
         """(token embeddings [n_vocab, n_embd], embeddings of the first n positions [n, n_embd])."""
         return self.params["wte.weight"], self.params["wpe.weight"][:n]
 
-    @torch.no_grad()
     def states(self, tokens):
-        return states(tokens, self.params, self.hparams)
+        """The hidden states [n_texts, n, n_embd] of tokens [n_texts, n]."""
+        wte, wpe = self.embeddings(tokens.shape[1])
+        x = F.embedding(tokens, wte) + wpe
+        for i in range(self.hparams.n_layer):
+            x = block(x, self.params, f"h.{i}", self.hparams.n_head)
+        return normed(x)
 
     def logits(self, states):
-        return logits(states, self.params)
+        """The last norm's gain and bias, and the vocabulary projection: [.., n_embd] -> [.., n_vocab]"""
+        return F.linear(states * self.params["ln_f.weight"] + self.params["ln_f.bias"], self.params["wte.weight"])
 
 
-def states(tokens, params, hparams):
-    """The hidden states [n_texts, n, n_embd] of tokens [n_texts, n]."""
-    x = F.embedding(tokens, params["wte.weight"]) + params["wpe.weight"][: tokens.shape[1]]
-    for i in range(hparams.n_layer):
-        x = block(x, params, f"h.{i}", hparams.n_head)
-    return normed(x)
+class Target(Network):
+    """The model in a folder, with frozen parameters."""
+
+    def __init__(self, folder, hparams):
+        files = files_of(folder)
+        _, config = read_settings(files.config)
+        if config.get("activation_function") in EXACT or config.get("layer_norm_epsilon", EPSILON) != EPSILON:
+            raise ValueError(
+                f"{files.config}: train has GPT-2's own GELU and layer_norm_epsilon only: draft for this model without "
+                "training, for example with --drafter suffix"
+            )
+        tensors = hub_tensors(read_tensors(files), config, files.weights)
+        arrays = {name: np.array(tensors[name], np.float32) for name in param_shapes(hparams)}
+        super().__init__({name: torch.from_numpy(array).to(DEVICE) for name, array in arrays.items()}, hparams)
 
 
 def block(x, params, name, n_head, context=None, mask=None):
@@ -76,8 +79,3 @@ def block(x, params, name, n_head, context=None, mask=None):
 
 def normed(x, g=None, b=None):
     return F.layer_norm(x, x.shape[-1:], g, b)
-
-
-def logits(states, params):
-    """The last norm's gain and bias, and the vocabulary projection: [.., n_embd] -> [.., n_vocab]"""
-    return F.linear(states * params["ln_f.weight"] + params["ln_f.bias"], params["wte.weight"])

@@ -17,22 +17,10 @@ def begin(
 ):  # fmt: skip
     """(Training, a sentence on what it needs): begun in the folder `output`, or continued from there.
 
-    Parameters
-    ----------
-    name : str
-        One of kinds.KINDS.
-    source, output : Path
-        The folder of the target, and the folder for the drafter.
-    model : GPT2
-        The target.
-    stream, write, minutes, tokens, seed
-        As in `Training`.
-    shape : list of int, optional
-        Layers, width and heads of a draft model.
-    is_begun : bool
-        Whether a run in `output` is known to be for this target, text and seed.
-    overwrite : bool
-        Whether a drafter in `output` may be replaced that was not trained there.
+    `name` is one of kinds.KINDS, `source` the folder of the target `model`, and `shape` the layers, width and heads of
+    a draft model. stream, write, minutes, tokens and seed are as in `Training`. `is_begun` says whether a run in
+    `output` is known to be for this target, text and seed, and `overwrite` whether a drafter there may be replaced
+    although it was not trained there.
     """
     torch.manual_seed(seed)
     use_fastest_threads(model.hparams.n_embd)
@@ -40,9 +28,8 @@ def begin(
     kind = kinds.KINDS[name](target, shape or quarter(model.hparams), folder.eagle_of(output, source))
     needs = check_needs(kind, minutes, tokens, output, folder.copies_for(output, source, name))
     folder.prepare(output, source, kind, name, is_begun, overwrite)
-    n_own = sum(p.numel() for p in kind.params.values())
     training = Training(kind, write, stream, output / "training", minutes, tokens, seed)
-    return training, f"{name}, {n_own / 1e6:.2f} million parameters: {needs}"
+    return training, f"{name}, {kind.n_params / 1e6:.2f} million parameters: {needs}"
 
 
 def quarter(hparams):

@@ -14,9 +14,7 @@ import numpy as np
 
 import gpt2np
 import speculative
-from gpt2np.drafting.eagle import eagle_file
-from gpt2np.drafting.heads import heads_file
-from gpt2np.drafting.parallel import parallel_file
+from gpt2np.files.loading import drafter_file
 from speculative import Draft, Grown, Shape
 from speculative.drafters.jacobi import JacobiDrafter
 from speculative.drafters.lookahead import LookaheadDrafter
@@ -274,11 +272,11 @@ DRAFTERS = {
     "early_exit": Entry(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL),
         trees="any", hidden=True),
     "heads": Entry(heads, "a tree from heads on the target's last hidden state (bundled for tiny-target)",
-        trees="any", branches=True, hidden=True, file=heads_file),
+        trees="any", branches=True, hidden=True, file=partial(drafter_file, "heads")),
     "eagle": Entry(eagle, "a block that continues the target's hidden states (bundled for tiny-target)",
-        ("frequent", *OF_A_MODEL), trees="any", hidden=True, file=eagle_file),
+        ("frequent", *OF_A_MODEL), trees="any", hidden=True, file=partial(drafter_file, "eagle")),
     "parallel": Entry(parallel, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",
-        ("frequent", *OF_A_MODEL), trees="any", hidden=True, file=parallel_file),
+        ("frequent", *OF_A_MODEL), trees="any", hidden=True, file=partial(drafter_file, "parallel")),
     "none": Entry(none, "nothing: the target alone"),
 }
 RULES = {

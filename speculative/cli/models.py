@@ -5,8 +5,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import gpt2np
-from gpt2np.files.loading import BUNDLED, find_folder, model_to_find, read_settings
+from gpt2np.files.loading import BUNDLED, find_folder, model_to_find
 from gpt2np.files.model_files import SIZES, files_of, find_on_disk
+from gpt2np.files.params import read_config
 from gpt2np.tokenizer import NumberTokenizer
 
 from .engines import OTHERS, Engine
@@ -36,7 +37,7 @@ def model_name(name):
     try:
         if not Path(name).exists() and (near := nearest(name, [*BUNDLED, *SIZES])):
             raise ValueError(f"unknown model {name!r:.80}: did you mean {near}?")
-        read_settings(files_of(find_folder(name, None)))
+        read_config(files_of(find_folder(name, None)).config)
     except OSError as error:
         raise ValueError(f"cannot read {error.filename} ({error.strerror}): name a folder that you may read") from None
     return name

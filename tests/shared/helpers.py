@@ -8,7 +8,7 @@ import numpy as np
 
 import gpt2np
 from gpt2np import reference
-from gpt2np.files.params import block_params, build_params, linear_params, param_shapes
+from gpt2np.files.params import build_params, param_shapes, tree_of
 from speculative import Draft, Sampling, sample_token
 from speculative.rng import at_position
 from speculative.testing import TableModel
@@ -62,8 +62,8 @@ def random_eagle(hparams, seed=1):
     n, tensors = hparams.n_embd, random_tensors(hparams, seed)
     rng = np.random.default_rng(seed)
     tensors |= {"input.weight": random_array(2 * n, n, seed=seed) / 2, "input.bias": random_array(n, seed=seed)}
-    frequent = rng.permutation(hparams.n_vocab)
-    return gpt2np.EagleBlock(linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent)
+    frequent, tree = rng.permutation(hparams.n_vocab), tree_of(tensors)
+    return gpt2np.EagleBlock(tree["input"], tree["h"]["0"], frequent)
 
 
 def in_float64(part):

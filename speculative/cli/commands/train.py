@@ -127,8 +127,7 @@ def run(options):
         named = f"{name.rstrip('/')}-{options.kind}" if options.kind == "draft" or not os.path.isdir(name) else name
     output = Path(named)
     if folder.is_of_pytorch(Path(name)):
-        folder.from_pytorch(Path(name), output if options.kind != "draft" else Path(name))
-        options = options.but(target_model_size=str(output if options.kind != "draft" else name))
+        folder.from_pytorch(Path(name))
     about = {"draft": options.kind == "draft"}
     may_differ = "version", "--target_model_size"  # a copy of the target in the folder is the same target
     remedy = f"choose a different --output, or delete {output / 'training'}"

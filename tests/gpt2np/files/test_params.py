@@ -8,7 +8,7 @@ from helpers import random_tensors
 
 from gpt2np import HParams
 from gpt2np.files.names import hub_names
-from gpt2np.files.params import build_params, read_config, read_hparams
+from gpt2np.files.params import build_params, read_config
 
 SHAPE = HParams(n_vocab=31, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 CONFIG = {"model_type": "gpt2", "vocab_size": 31, "n_positions": 29, "n_embd": 21, "n_head": 3, "n_layer": 2}
@@ -66,4 +66,4 @@ def test_a_config_is_read_and_equivalent_ones_are_accepted(tmp_path):
         path.write_text(json.dumps(CONFIG | more))
         assert read_config(path) == SHAPE
     path.write_text(json.dumps(vars(replace(SHAPE, n_vocab=32))))
-    assert read_hparams(path) == replace(SHAPE, n_vocab=32)
+    assert read_config(path) == replace(SHAPE, n_vocab=32)

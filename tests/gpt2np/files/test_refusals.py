@@ -12,7 +12,7 @@ from write_tf import block, entry, field, varint, with_block
 import gpt2np
 from gpt2np import HParams
 from gpt2np.files.model_files import files_of
-from gpt2np.files.params import build_params, read_config, read_hparams
+from gpt2np.files.params import build_params, read_config
 from gpt2np.files.safetensors import read_safetensors
 from gpt2np.files.tf_checkpoint import read_tf_checkpoint
 from gpt2np.files.tokenizer_files import load_tokenizer
@@ -28,7 +28,7 @@ def read(name, content):
     for path, whole in files.items():
         Path(path).write_bytes(whole)
     if name in ("config.json", "hparams.json"):
-        return (read_config if name == "config.json" else read_hparams)(name)
+        return read_config(name)
     return load_tokenizer(Path("vocab.json"), Path("merges.txt"))
 
 

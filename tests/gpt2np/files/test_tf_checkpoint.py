@@ -11,7 +11,7 @@ from write_tf import block, entry, field, varint, with_block
 from gpt2np import CheckpointError
 from gpt2np.files.crc32c import POLYNOMIAL, crc32c
 from gpt2np.files.names import hub_names
-from gpt2np.files.params import read_config, read_hparams
+from gpt2np.files.params import read_config
 from gpt2np.files.safetensors import read_safetensors
 from gpt2np.files.tf_checkpoint import read_tf_checkpoint
 
@@ -35,7 +35,7 @@ def test_the_same_model_from_both_formats_is_bitwise_identical():
     """Its logits are those of transformers: ../test_layers.py."""
     ours = hub_names(read_tf_checkpoint(MODEL, verify=True), "file")
     theirs = read_safetensors(ROOT / "tests/golden/model.safetensors")
-    assert read_hparams(MODEL.with_name("hparams.json")) == read_config(ROOT / "tests/golden/config.json")
+    assert read_config(MODEL.with_name("hparams.json")) == read_config(ROOT / "tests/golden/config.json")
     theirs = {name.removeprefix("transformer."): array for name, array in theirs.items()}
     assert len(ours) == 28
     for name, array in ours.items():
