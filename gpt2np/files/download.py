@@ -67,16 +67,21 @@ class TryAgain(Exception):
     """A transient error; the message says what happened."""
 
 
+class NoConnection(TryAgain):
+    """The server could not be reached at all."""
+
+
 def fetch(url, part):
     """Try until the part is complete, or until all WAITS have passed without progress."""
-    waits, largest = list(WAITS), size_of(part)
+    waits, largest = list(WAITS), (before := size_of(part))
     while True:
         try:
             return fetch_rest(url, part)
         except TryAgain as error:
             if size_of(part) > largest:
                 waits, largest = list(WAITS), size_of(part)
-            if not waits:
+            is_offline = isinstance(error, NoConnection) and largest == before  # nothing has arrived: say so at once
+            if is_offline or not waits:
                 raise DownloadError(str(error)) from None
             time.sleep(waits.pop(0))
 
@@ -97,7 +102,9 @@ def fetch_rest(url, part):
     except DownloadError:
         raise
     except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-        raise TryAgain(f"the connection failed ({reason(error)})") from None
+        cause = getattr(next(iter(error.args), None), "reason", None)  # urllib3's
+        is_unreachable = type(cause).__name__ in ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError")
+        raise (NoConnection if is_unreachable else TryAgain)(f"the connection failed ({reason(error)})") from None
     except (requests.RequestException, ValueError) as error:
         raise DownloadError(f"the request failed ({reason(error)})") from None
 
