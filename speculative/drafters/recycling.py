@@ -12,8 +12,7 @@ Source: Luo et al., arXiv:2408.08696.
 import numpy as np
 
 from ..interfaces import Draft, RandomSource, Tokens
-from .deterministic import one_hot
-from .ranked import top
+from .ranked import fixed_tree, top
 from .shapes import Shape, check_shape
 
 WEIGHTS = (0.4, 0.15, 0.08, 0.05, 0.03, 0.02, 0.015, 0.01)  # roughly how often the follower of this rank is right
@@ -50,16 +49,9 @@ class RecyclingDrafter:
         tokens = [int(token) for token in tokens]
         if len(tokens) <= len(self.text) or tokens[: len(self.text)] != self.text:  # a different text
             self.followers[:], self.text = -1, []
-        drafted, parents = [], []
         tree = Shape.chain(K) if self.tree is None else self.tree
-        placed = {-1: (-1, 0, tokens[-1])}  # node of the shape: its node in the draft, its depth, its token
-        for node, (parent, rank) in enumerate(zip(tree.parents, tree.ranks)):
-            if parent not in placed:
-                continue
-            above, depth, token = placed[parent]
-            follower = int(self.followers[token, rank])
-            if depth < K and follower >= 0:
-                placed[node] = len(drafted), depth + 1, follower
-                drafted.append(follower)
-                parents.append(above)
-        return one_hot(drafted, self.n_vocab, parents)
+
+        def most_likely(paths, n):
+            return self.followers[np.insert(paths, 0, tokens[-1], axis=1)[:, -1], :n]
+
+        return fixed_tree(tree, K, most_likely, self.n_vocab)
