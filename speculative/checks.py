@@ -68,7 +68,7 @@ def check_stop(stop_tokens, stop):
 
 
 def check_length(n, least, quantity):
-    """A number of tokens as an int; ValueError unless it is a whole number of at least `least`."""
+    """A number as an int; ValueError unless it is a whole number of at least `least`."""
     try:
         n = operator.index(n)
     except TypeError:
