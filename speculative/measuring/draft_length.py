@@ -12,38 +12,19 @@ from math import ceil
 from ..theory.expected import best_K
 
 
-@dataclass(frozen=True)
-class Heuristic:
-    """Drafts two tokens more after a fully accepted draft, one less otherwise, and at least one.
+def heuristic(history: Sequence[tuple[int, int]]) -> int:
+    """Starts with 4; two tokens more after a fully accepted draft, at most 16, and one less otherwise, at least 1.
 
     Source: the heuristic schedule of Hugging Face's assisted generation (2023).
 
-    Parameters
-    ----------
-    first
-        The K of the first round.
-    most
-        The largest K.
-
-    Examples
-    --------
-    >>> Heuristic()([(4, 4), (6, 1), (5, 0)])
+    >>> heuristic([(4, 4), (6, 1), (5, 0)])
     4
     """
-
-    first: int = 4
-    most: int = 16
-
-    def __post_init__(self):
-        if self.first < 1 or self.most < 1:
-            raise ValueError(f"expected first and most of 1 or more, got {self.first} and {self.most}")
-
-    def __call__(self, history: Sequence[tuple[int, int]]) -> int:
-        K = min(self.first, self.most)
-        for drafted, accepted in history:
-            if drafted:
-                K = min(K + 2, self.most) if accepted == drafted else max(1, K - 1)
-        return K
+    K = 4
+    for drafted, accepted in history:
+        if drafted:
+            K = min(K + 2, 16) if accepted == drafted else max(1, K - 1)
+    return K
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from speculative import (
     Grown,
     Gumbel,
     HeadsDrafter,
-    Heuristic,
     JacobiDrafter,
     LanguageModel,
     Lenient,
@@ -56,6 +55,7 @@ from speculative import (
     exact_distribution,
     exact_match,
     generate_together,
+    heuristic,
     measure_costs,
     rejection,
     residual,
@@ -131,7 +131,7 @@ for siblings in ("without", "drawn", "top"):
 print(PromptLookupDrafter(target.n_vocab).propose(tokens, 4, rng=None).tokens)
 
 # samplers
-sampler: Sampler = SpeculativeSampler(target, drafters[0], K=Heuristic(1, 8), verifier=block)
+sampler: Sampler = SpeculativeSampler(target, drafters[0], K=heuristic, verifier=block)
 sampler = AutoregressiveSampler(target, sampling=Sampling(temperature=0.7, top_p=0.9))
 fast = SpeculativeSampler(target, ModelDrafter(draft_model), K=4)
 costs: Costs = measure_costs(target, ModelDrafter(draft_model), tokens, most=4)

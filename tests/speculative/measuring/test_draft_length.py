@@ -7,7 +7,7 @@ import random
 import pytest
 from exactness import error_of
 
-from speculative import CostModel, Heuristic, ModelDrafter, Sampling, SpeculativeSampler
+from speculative import CostModel, ModelDrafter, Sampling, SpeculativeSampler, heuristic
 from speculative.measuring.draft_length import since_the_last_change
 from speculative.testing import TableModel
 from speculative.theory import best_K, expected_time, speedup
@@ -16,14 +16,11 @@ CHEAP = {"c": 0.1, "v": (1, 1.05, 1.1, 1.15, 1.2)}
 
 
 def test_the_heuristic_schedule_by_hand():
-    """Two more after a whole acceptance, one less otherwise, from 1 to `most`; rounds without a draft say nothing."""
-    rounds = [(3, 3), (5, 5), (6, 2), (5, 4), (4, 0), (3, 0), (2, 0), (1, 0), (1, 0), (0, 0), (1, 1)]
-    chosen = [Heuristic(first=3, most=6)(rounds[:n]) for n in range(len(rounds) + 1)]
-    assert chosen == [3, 5, 6, 5, 4, 3, 2, 1, 1, 1, 1, 3]
-    assert Heuristic(first=20, most=16)([]) == Heuristic()([(4, 4)] * 20) == 16
-    for options in ({"first": 0}, {"most": 0}):
-        with pytest.raises(ValueError, match="expected first and most of 1 or more"):
-            Heuristic(**options)
+    """Two more after a whole acceptance, one less otherwise, from 1 to 16; rounds without a draft say nothing."""
+    rounds = [(4, 4), (6, 2), (5, 4), (4, 0), (3, 0), (2, 0), (1, 0), (1, 0), (0, 0), (1, 1)]
+    chosen = [heuristic(rounds[:n]) for n in range(len(rounds) + 1)]
+    assert chosen == [4, 6, 5, 4, 3, 2, 1, 1, 1, 1, 3]
+    assert heuristic([(4, 4)] * 20) == 16
 
 
 def test_the_cost_model_starts_from_what_it_expects():
@@ -113,10 +110,10 @@ def test_the_regret_of_the_cost_model(cases):
 # ------------------------------------------------------------------------------------------------ in the loop
 
 
-@pytest.mark.parametrize("length", [Heuristic(2, 3), CostModel(0.4, (1, 1.1, 1.2), 0.6, window=2)], ids=["h", "c"])
+@pytest.mark.parametrize("length", [heuristic, CostModel(0.4, (1, 1.1, 1.2), 0.6, window=2)], ids=["h", "c"])
 def test_the_text_has_the_distribution_of_the_target(length):
     """K depends on the outcomes of the rounds before, and may be 0: for CostModel after a rejection."""
-    assert length([]) > 0 and length([(1, 0)]) == isinstance(length, Heuristic)
+    assert length([]) > 0 and length([(1, 0)]) == 3 * (length is heuristic)
     sampling = Sampling(0.6, repetition_penalty=1.5)
     target, other = (TableModel.random(2, seed=seed) for seed in (1, 2))
     sampler = SpeculativeSampler(target, ModelDrafter(other), K=length, sampling=sampling)
