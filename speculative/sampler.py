@@ -123,7 +123,8 @@ class SpeculativeSampler(RoundByRound):
             # A round adds one more token than it accepts: the - 1 keeps it within n_tokens. With k = 0 it is an
             # autoregressive step.
             laps, n = Laps(), len(tokens)
-            k = min(self.draft_length(history), n_end - n - 1)
+            K = self.K(list(history)) if callable(self.K) else self.K
+            k = min(check_length(K, 0, "the function K to return a draft length"), n_end - n - 1)
             recorder = Recorder(at_position(rng, n))
             draft, target_probs, verdict = self.one_round(tokens, k, at_position(rng, n), recorder, laps)
             history.append((draft.depth, verdict.n_accepted))
@@ -137,9 +138,3 @@ class SpeculativeSampler(RoundByRound):
             yield Round(new, draft, verdict, target_probs, laps.seconds, tuple(recorder.uniforms), draws)
             if stops:
                 return
-
-    def draft_length(self, history: list[tuple[int, int]]) -> int:
-        """K for the next round, after rounds of (drafted, accepted) tokens."""
-        if not callable(self.K):
-            return self.K
-        return check_length(self.K(list(history)), 0, "the function K to return a draft length")

@@ -123,7 +123,6 @@ class SharedTokensModel:
         If the vocabularies have no token in common.
     """
 
-    n_vocab: int
     n_ctx: int = sys.maxsize
 
     def __init__(self, model: LanguageModel, of_target: Tokenizer, of_draft: Tokenizer, n_vocab: int | None = None):
