@@ -31,8 +31,8 @@ def heuristic(history: Sequence[tuple[int, int]]) -> int:
 class CostModel:
     """The K with the best expected speedup, possibly 0, from measured costs and a running estimate of alpha.
 
-    The estimate uses the last `window` rounds that drafted, but only the rounds since alpha last changed.
-    Rounds without a draft say nothing about alpha and do not use up the window.
+    The estimate starts at 0.8, which weighs as much as 2 tests. It uses the last 64 rounds that drafted, but only those
+    since alpha last changed.
 
     Where drafting does not pay, a single token is drafted now and then to test whether it pays now. The test comes at
     once if nothing was drafted so far or the last draft was accepted. Otherwise it comes after at least 16 rounds, and
@@ -43,10 +43,6 @@ class CostModel:
     ----------
     c, v
         As in `Costs`. K is at most len(v) - 1.
-    alpha
-        The estimate before any token was tested; it weighs as much as 2 tests.
-    window
-        The number of latest rounds with a draft to use.
 
     Examples
     --------
@@ -59,14 +55,11 @@ class CostModel:
 
     c: float
     v: Sequence[float] = field(repr=False)
-    alpha: float = 0.8
-    window: int = 64
 
     def __call__(self, history: Sequence[tuple[int, int]]) -> int:
         drafted = [outcome for outcome in history if outcome[0]]
-        drafted = drafted[max(0, len(drafted) - self.window) :]
-        accepted, rejected = tested(since_the_last_change(drafted))
-        alpha = (accepted + 2 * self.alpha) / (accepted + rejected + 2)
+        accepted, rejected = tested(since_the_last_change(drafted[-64:]))
+        alpha = (accepted + 2 * 0.8) / (accepted + rejected + 2)
         return best_K(alpha, self.c, self.v) or int(len(self.v) > 1 and self.tests_again(history))
 
     def tests_again(self, history):
