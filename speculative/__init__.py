@@ -25,7 +25,7 @@ from .logits.grammar import Grammar
 from .logits.look_back import FrequencyPenalty, MinTokens, NoRepeatNGram, PresencePenalty
 from .logits.probs import Sampling, acceptance_probability, residual, sample_token
 from .measuring.costs import Costs, measure_costs
-from .measuring.draft_length import CostModel, Heuristic
+from .measuring.draft_length import CostModel, heuristic
 from .models.by_paths import ByPaths
 from .models.shared_tokens import SharedTokensModel
 from .rng import Gumbel
@@ -43,13 +43,13 @@ __all__ = [
     "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter",
     "EagleDrafter",
     "EarlyExitDrafter", "ForcedDrafter", "FrequencyPenalty", "Generation", "Grammar", "Grown", "Gumbel", "HeadsDrafter",
-    "Heuristic", "JacobiDrafter", "LanguageModel", "Lenient", "LookaheadDrafter", "MinTokens",
+    "JacobiDrafter", "LanguageModel", "Lenient", "LookaheadDrafter", "MinTokens",
     "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "ParallelDrafter", "PresencePenalty",
     "PromptLookupDrafter", "RandomSource", "RecyclingDrafter", "Round", "Sampler", "Sampling",
     "Shape", "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter",
     "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "block", "collect",
-    "exact_distribution", "exact_match", "generate_together", "measure_costs", "rejection", "residual", "sample_token",
-    "total_variation", "traversal",
+    "exact_distribution", "exact_match", "generate_together", "heuristic", "measure_costs", "rejection", "residual",
+    "sample_token", "total_variation", "traversal",
 ]  # fmt: skip
 
 

@@ -27,7 +27,6 @@ def check_model(model, description):
 
 def check_request(prompt, n_tokens, model):
     """The prompt as a new list of int; ValueError unless `model` can continue it by n_tokens."""
-    check_model(model, "a target")
     try:
         tokens = [operator.index(token) for token in prompt] if len(prompt) else []
     except TypeError:
@@ -68,7 +67,7 @@ def check_stop(stop_tokens, stop):
 
 
 def check_length(n, least, quantity):
-    """A number of tokens as an int; ValueError unless it is a whole number of at least `least`."""
+    """A number as an int; ValueError unless it is a whole number of at least `least`."""
     try:
         n = operator.index(n)
     except TypeError:

@@ -3,7 +3,7 @@
 A sampler is any object with `rounds` and `generate`, such as those in sampler.py and autoregressive.py.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
@@ -11,7 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .interfaces import Draft, Tokens, Verdict
+from .checks import check_request, check_stop
+from .interfaces import Draft, LanguageModel, RandomSource, Tokens, Verdict
+from .rng import as_generator
 
 
 class Laps:
@@ -168,3 +170,57 @@ class Sampler(Protocol):
         self, prompt: Sequence[int], n_tokens: int, rng: Any = None, *, stop_tokens: Any = (), stop: Any = None
     ) -> Generation:
         """All rounds at once: exactly n_tokens new tokens, or fewer if a stop token or a stop text comes first."""
+
+
+class RoundByRound:
+    """A sampler with a generator `_rounds(tokens, n_tokens, rng, stop_tokens, stop)`, which does the work."""
+
+    target: LanguageModel
+
+    def rounds(
+        self,
+        prompt: Tokens,
+        n_tokens: int,
+        rng: int | RandomSource | None = None,
+        *,
+        stop_tokens: Collection[int] = (),
+        stop: Callable[[list[int]], bool] | None = None,
+    ) -> Iterator[Round]:
+        """An iterator with one `Round` for each call of the target. The parameters are those of `generate`."""
+        tokens = check_request(prompt, n_tokens, self.target)
+        return self._rounds(tokens, int(n_tokens), as_generator(rng), check_stop(stop_tokens, stop), stop)
+
+    def generate(
+        self,
+        prompt: Tokens,
+        n_tokens: int,
+        rng: int | RandomSource | None = None,
+        *,
+        stop_tokens: Collection[int] = (),
+        stop: Callable[[list[int]], bool] | None = None,
+        keep_probs: bool = False,
+    ) -> Generation:
+        """A `Generation` with exactly n_tokens new tokens, or with fewer if it stops early.
+
+        Parameters
+        ----------
+        prompt
+            Token ids [n_prompt], at least one.
+        n_tokens
+            How many tokens to generate.
+        rng
+            A seed; a source, such as an np.random.Generator, which is used as it is; or None for a fresh seed.
+        stop_tokens
+            Token ids. The output ends with the first stop token, which is included.
+        stop
+            The output ends with the first token for which stop(new tokens up to and including it) is true; see stop.py.
+        keep_probs
+            Keep the probabilities p and q in the rounds.
+
+        Raises
+        ------
+        ValueError
+            If the prompt is not a sequence of the target's token ids, if prompt and n_tokens together exceed n_ctx, or
+            if a model, drafter or verifier returns something invalid (checks.py).
+        """
+        return collect(prompt, self.rounds(prompt, n_tokens, rng, stop_tokens=stop_tokens, stop=stop), keep_probs)

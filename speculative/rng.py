@@ -13,11 +13,11 @@ draw. In a token tree the children of a node are the k smallest of E / q, in ord
 Source: Daliri, Musco, Suresh, arXiv:2408.07978, algorithm 1 and theorem 3.
 """
 
-import operator
 from typing import Any
 
 import numpy as np
 
+from .checks import check_length
 from .interfaces import RandomSource
 
 
@@ -78,12 +78,7 @@ class Gumbel:
     """
 
     def __init__(self, seed: int = 0, position: int = 0):
-        try:
-            self.seed = operator.index(seed)
-        except TypeError:
-            self.seed = -1
-        if self.seed < 0:
-            raise ValueError(f"expected a seed of 0 or more, a whole number, got {seed!r:.100}")
+        self.seed = check_length(seed, 0, "a seed")
         self.position = position
 
     def at(self, position: int) -> "Gumbel":

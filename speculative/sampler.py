@@ -12,7 +12,7 @@ swapped). The steps are numbered as in Leviathan's algorithm. Other files draft 
 KV cache is left to the model, which reuses the prefix that a call shares with the previous one.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,19 +24,17 @@ from .checks import (
     check_length,
     check_model,
     check_parts,
-    check_request,
-    check_stop,
     show_drafter,
 )
-from .generation import Generation, Laps, Round, collect
-from .interfaces import Draft, Drafter, LanguageModel, RandomSource, Tokens, Verdict, Verifier
+from .generation import Laps, Round, RoundByRound
+from .interfaces import Draft, Drafter, LanguageModel, RandomSource, Verdict, Verifier
 from .logits.probs import Sampling, inheriting
-from .rng import Recorder, as_generator, at_position
+from .rng import Recorder, at_position
 from .stop import until_stop
 from .verifiers.rejection import rejection
 
 
-class SpeculativeSampler:
+class SpeculativeSampler(RoundByRound):
     """Generates tokens by drafting and verifying: the target's distribution, in fewer calls of the target.
 
     Parameters
@@ -81,7 +79,7 @@ class SpeculativeSampler:
         sampling: Callable[..., np.ndarray] = Sampling(),
     ):
         check_parts(drafter, verifier, sampling)
-        self.target: LanguageModel = check_model(target, "a target")
+        self.target = check_model(target, "a target")
         self.drafter: Drafter = inheriting(drafter, sampling)
         self.verifier = verifier
         self.K = K if callable(K) else check_length(K, 1, "a draft length K")
@@ -118,19 +116,6 @@ class SpeculativeSampler:
         laps.end("draft")
         return draft, target_probs, verdict
 
-    def rounds(
-        self,
-        prompt: Tokens,
-        n_tokens: int,
-        rng: int | RandomSource | None = None,
-        *,
-        stop_tokens: Collection[int] = (),
-        stop: Callable[[list[int]], bool] | None = None,
-    ) -> Iterator[Round]:
-        """An iterator with one `Round` for each call of the target; see `generate` for the parameters."""
-        tokens = check_request(prompt, n_tokens, self.target)
-        return self._rounds(tokens, int(n_tokens), as_generator(rng), check_stop(stop_tokens, stop), stop)
-
     def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
         n_prompt, n_end = len(tokens), len(tokens) + n_tokens
         history = []  # for each round, the depth of its draft and the number of accepted tokens
@@ -138,7 +123,8 @@ class SpeculativeSampler:
             # A round adds one more token than it accepts: the - 1 keeps it within n_tokens. With k = 0 it is an
             # autoregressive step.
             laps, n = Laps(), len(tokens)
-            k = min(self.draft_length(history), n_end - n - 1)
+            K = self.K(list(history)) if callable(self.K) else self.K
+            k = min(check_length(K, 0, "the function K to return a draft length"), n_end - n - 1)
             recorder = Recorder(at_position(rng, n))
             draft, target_probs, verdict = self.one_round(tokens, k, at_position(rng, n), recorder, laps)
             history.append((draft.depth, verdict.n_accepted))
@@ -152,22 +138,3 @@ class SpeculativeSampler:
             yield Round(new, draft, verdict, target_probs, laps.seconds, tuple(recorder.uniforms), draws)
             if stops:
                 return
-
-    def draft_length(self, history: list[tuple[int, int]]) -> int:
-        """K for the next round, after rounds of (drafted, accepted) tokens."""
-        if not callable(self.K):
-            return self.K
-        return check_length(self.K(list(history)), 0, "the function K to return a draft length")
-
-    def generate(
-        self,
-        prompt: Tokens,
-        n_tokens: int,
-        rng: int | RandomSource | None = None,
-        *,
-        stop_tokens: Collection[int] = (),
-        stop: Callable[[list[int]], bool] | None = None,
-        keep_probs: bool = False,
-    ) -> Generation:
-        """A `Generation`; parameters and result as in `AutoregressiveSampler.generate`."""
-        return collect(prompt, self.rounds(prompt, n_tokens, rng, stop_tokens=stop_tokens, stop=stop), keep_probs)

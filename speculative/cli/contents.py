@@ -6,7 +6,7 @@ A dict may contain more than one name, as a setting with a draft model reads two
 import os
 
 from gpt2np.files.loading import read_tokenizer_of
-from speculative.logits.automaton import Expression
+from speculative.logits.automaton import parsed
 
 from .brought import files_of as files_of_code
 from .drafters import DRAFTERS, RULES, kind_of
@@ -77,7 +77,7 @@ def pattern_of(grammar):
         raise ValueError(f"--grammar: {grammar} is empty: write a pattern per line")
     try:
         for line in lines:
-            Expression(line)
+            parsed(line)
     except ValueError as error:
         raise ValueError(f"--grammar: {grammar}: {error}") from None
     return "|".join(f"(?:{line})" for line in lines)

@@ -293,7 +293,7 @@ LENGTHS = {
     "auto": Length("chosen from costs measured at the start and the acceptance so far, possibly 0; auto depends on "
         "timing, so one seed may give different texts", from_costs=speculative.CostModel),
     "heuristic": Length("two more after a fully accepted draft, one less otherwise",
-        K=speculative.Heuristic(), trees=True),
+        K=speculative.heuristic, trees=True),
     "confidence": Length("stop after the first low-confidence token", threshold=0.4),
 }
 # fmt: on

@@ -7,7 +7,7 @@ import speculative
 from gpt2np import StreamDecoder
 from speculative import AutoregressiveSampler, Shape
 from speculative.interfaces import takes_trees
-from speculative.logits.automaton import Expression
+from speculative.logits.automaton import parsed
 from speculative.together import as_they_end
 
 from .brought import graded_drafter
@@ -74,7 +74,7 @@ def checked(options):
     if options.drafter == "forced" and not options.grammar:
         raise ValueError("--drafter forced drafts nothing without --grammar")
     if options.grammar:
-        Expression(pattern_of(options.grammar))
+        parsed(pattern_of(options.grammar))
     if not tree and not kind.branches:
         return options
     if kind.trees == "grown" and type(tree) is not int:

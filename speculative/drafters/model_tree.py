@@ -117,9 +117,11 @@ class TreeDrafter:
             if not followed or len(text) + len(drafted) > n_ctx:
                 break
             below = []
-            for (node, drafted_node), logits, q in zip(level, *self.after(text, drafted, above, len(level), sampling)):
+            logits, ranking = self.after(text, drafted, above, len(level), sampling)
+            draft_probs = ask_sampling(sampling, logits, [*text, *drafted], above)
+            for (node, drafted_node), scores, q in zip(level, ranking, draft_probs):
                 wanted = children(parents, node)
-                chosen = self.rule(logits, q, len(wanted), at_position(rng, len(text) + depth)) if wanted else ()
+                chosen = self.rule(scores, q, len(wanted), at_position(rng, len(text) + depth)) if wanted else ()
                 for child, (token, row) in zip(wanted, chosen):
                     below.append((child, len(drafted)))
                     drafted.append(token)
@@ -130,15 +132,10 @@ class TreeDrafter:
         return Draft(np.array(drafted, dtype=np.int64), probs, np.array(above, dtype=np.int64))
 
     def after(self, text, drafted, parents, n, sampling):
-        """(logits, q), both [n, n_vocab], after the last n drafted tokens, or after the text if none are drafted.
+        """The logits [n, n_vocab] after the last n drafted tokens, or after the text if none are drafted, twice.
 
-        These logits rank the candidates: they include the sampling's penalties, at temperature 1.
+        As the model returns them, and with the sampling's penalties at temperature 1, which rank the candidates.
         """
-        logits, ranking = self.ranking(text, drafted, parents, n, sampling)
-        return ranking, ask_sampling(sampling, logits, [*text, *drafted], parents)
-
-    def ranking(self, text, drafted, parents, n, sampling):
-        """(the model's logits, the logits that rank the candidates, as described in `after`)."""
         logits = ask_model(self.model, [*text, *drafted], n, parents, "the draft model")
         adjusted = getattr(sampling, "adjusted", lambda logits, *_: logits)
         return logits, adjusted(logits, [*text, *drafted], parents)
@@ -146,7 +143,7 @@ class TreeDrafter:
     def candidates(self, text, paths, n, sampling):
         """(tokens, probabilities), both [n_paths, n]: the n most probable after the text and each path."""
         drafted, parents, ends = merged(paths)
-        _, ranking = self.ranking(text, drafted, parents, len(paths), sampling)
+        _, ranking = self.after(text, drafted, parents, len(paths), sampling)
         rows = ranking[[end - len(drafted) for end in ends]]  # the nodes of the last depth are the last of all
         tokens = top(rows, n)
         sharper = (rows - rows.max(axis=-1, keepdims=True)) / np.float32(GROWTH.temperature)

@@ -8,7 +8,6 @@ Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Info
 bigrams as drafts: arXiv:2211.17192, sections 3.6 and 4.2.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -16,8 +15,6 @@ import numpy as np
 
 from ..interfaces import Tokens
 from .model import ModelDrafter
-
-MAX_VOCAB = 2**22  # tokens; a row of probabilities has as many entries
 
 
 class NGramDrafter(ModelDrafter):
@@ -79,30 +76,6 @@ class NGramModel:
             counts.append((n_grams, times.astype(np.int64)))  # np.intp has 32 bits on some platforms
         return cls(counts, n_vocab)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts to a file in NumPy's .npz format."""
-        arrays = {"n_vocab": np.array(self.n_vocab)}
-        for n, (codes, counts) in enumerate(self.counts, 1):
-            arrays |= {f"codes{n}": codes, f"counts{n}": counts}
-        with open(path, "wb") as file:  # given a name, np.savez would append .npz
-            np.savez(file, **arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "NGramModel":
-        """Read a file written by `save`. Any other file raises ValueError."""
-        with open(path, "rb") as whole:
-            try:
-                with np.load(whole) as file:
-                    counts = [(file[f"codes{n}"], file[f"counts{n}"]) for n in range(1, len(file.files) // 2 + 1)]
-                    n_vocab = file["n_vocab"].item()
-                check_counts(counts, n_vocab)
-            except Exception as error:  # a damaged zip file may raise anything
-                raise ValueError(
-                    f"{path} is not a table of n-grams: expected a file written by NGramModel.save; count again, "
-                    "and save under a new name"
-                ) from error
-        return cls(counts, n_vocab)
-
     def __call__(self, tokens: Tokens, n_last: int = 1) -> np.ndarray:
         ends = range(len(tokens) - n_last + 1, len(tokens) + 1)
         return np.log([self.row(tokens[:end]) for end in ends]).astype(np.float32)
@@ -126,15 +99,3 @@ class NGramModel:
         probs = shorter * (n_different / (n_times + n_different))
         probs[following] += counts / (n_times + n_different)
         return probs
-
-
-def check_counts(counts, n_vocab):
-    """Raise ValueError unless these are n-gram counts as `NGramModel` expects them."""
-    if type(n_vocab) is not int or not 1 <= n_vocab <= MAX_VOCAB or not counts or n_vocab ** len(counts) >= 2**63:
-        raise ValueError(f"expected a vocabulary of 1 to {MAX_VOCAB} tokens, and n-grams that fit in 64 bits")
-    for n, (codes, times) in enumerate(counts, 1):
-        if codes.dtype != np.int64 or times.dtype != np.int64 or codes.ndim != 1 or codes.shape != times.shape:
-            raise ValueError("expected two rows of whole numbers for each length")
-        in_order = (codes[1:] > codes[:-1]).all() and (codes >= 0).all() and (codes < n_vocab**n).all()
-        if not in_order or not (times > 0).all() or times.sum(dtype=float) > 2**53:
-            raise ValueError("expected n-grams of tokens of the vocabulary, in order, each seen at least once")

@@ -31,19 +31,21 @@ def fixed_tree(shape, n_levels, most_likely, n_vocab):
         Deeper nodes are left out.
     most_likely : callable
         (paths [n_paths, depth] int, n) -> tokens [n_paths, n] int: the n most probable after the text and each path.
+        Where one is -1, it is unknown: its node is left out, and so are those after it.
     n_vocab : int
     """
     parents, ranks = shape.parents, shape.ranks
-    tokens, level_of = np.zeros(len(parents), np.int64), depths(parents)
+    tokens, level_of = np.full(len(parents), -1), depths(parents)
     for level in range(n_levels):
-        nodes = [node for node in range(len(parents)) if level_of[node] == level]
+        at_level = [node for node in range(len(parents)) if level_of[node] == level]
+        nodes = [node for node in at_level if level == 0 or tokens[parents[node]] >= 0]
         if not nodes:
             break
         above = sorted({parents[node] for node in nodes})
         candidates = most_likely(paths_to(above, parents, tokens), 1 + max(ranks[node] for node in nodes))
         for node in nodes:
             tokens[node] = candidates[above.index(parents[node]), ranks[node]]
-    kept = [node for node in range(len(parents)) if level_of[node] < n_levels]
+    kept = np.flatnonzero(tokens >= 0).tolist()
     return one_hot(tokens[kept], n_vocab, renumbered(parents, kept))
 
 

@@ -12,8 +12,7 @@ Source: Luo et al., arXiv:2408.08696.
 import numpy as np
 
 from ..interfaces import Draft, RandomSource, Tokens
-from .deterministic import one_hot
-from .ranked import top
+from .ranked import fixed_tree, top
 from .shapes import Shape, check_shape
 
 WEIGHTS = (0.4, 0.15, 0.08, 0.05, 0.03, 0.02, 0.015, 0.01)  # roughly how often the follower of this rank is right
@@ -30,15 +29,13 @@ class RecyclingDrafter:
         By default a chain of K tokens. `Shape.best(n, WEIGHTS)` is the best tree of n nodes.
     n_followers
         The number of followers to keep for each token, in a matrix [n_vocab, n_followers]; by default those drafted.
-    keep
-        Whether a new text starts with the followers learned from earlier texts, or with none.
     """
 
-    def __init__(self, n_vocab: int, tree: Shape | None = None, *, n_followers: int | None = None, keep: bool = False):
+    def __init__(self, n_vocab: int, tree: Shape | None = None, *, n_followers: int | None = None):
         ranks = getattr(tree, "ranks", ())
         n_followers = min(1 + max(ranks, default=0) if n_followers is None else n_followers, n_vocab)
         self.tree: Shape | None = None if tree is None else check_shape(tree, n_followers, "followers kept")
-        self.n_vocab, self.keep = n_vocab, keep
+        self.n_vocab = n_vocab
         self.followers = np.full((n_vocab, n_followers), -1)  # -1 means not known yet
         self.text = []  # the text of the target's last call
 
@@ -50,19 +47,11 @@ class RecyclingDrafter:
 
     def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:
         tokens = [int(token) for token in tokens]
-        continues = len(tokens) > len(self.text) and tokens[: len(self.text)] == self.text
-        if not continues and not self.keep:
+        if len(tokens) <= len(self.text) or tokens[: len(self.text)] != self.text:  # a different text
             self.followers[:], self.text = -1, []
-        drafted, parents = [], []
         tree = Shape.chain(K) if self.tree is None else self.tree
-        placed = {-1: (-1, 0, tokens[-1])}  # node of the shape: its node in the draft, its depth, its token
-        for node, (parent, rank) in enumerate(zip(tree.parents, tree.ranks)):
-            if parent not in placed:
-                continue
-            above, depth, token = placed[parent]
-            follower = int(self.followers[token, rank])
-            if depth < K and follower >= 0:
-                placed[node] = len(drafted), depth + 1, follower
-                drafted.append(follower)
-                parents.append(above)
-        return one_hot(drafted, self.n_vocab, parents)
+
+        def most_likely(paths, n):
+            return self.followers[np.insert(paths, 0, tokens[-1], axis=1)[:, -1], :n]
+
+        return fixed_tree(tree, K, most_likely, self.n_vocab)

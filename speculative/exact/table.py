@@ -29,9 +29,6 @@ class TableModel:
     array([[0.125, 0.875]], dtype=float32)
     """
 
-    n_vocab: int
-    n_ctx: int
-
     def __init__(self, probs: Sequence[Any] | np.ndarray, n_ctx: int = 64):
         self.probs: np.ndarray = np.array(probs, dtype=np.float64)
         with np.errstate(divide="ignore"):

@@ -1,8 +1,8 @@
 """The bytes that a regular expression matches, as a deterministic automaton.
 
-The expression is read from left to right and becomes a nondeterministic automaton, built backwards: each part is a
-function from the state after it to the state before it. The deterministic one follows by the usual construction, with
-a state for each set of states that can be reached. Characters are sequences of bytes here, in UTF-8.
+Python's own parser reads the expression. It becomes a nondeterministic automaton, built backwards: each part turns the
+state after it into the state before it. The deterministic one follows by the usual construction, with a state for each
+set of states that can be reached. Characters are sequences of bytes here, in UTF-8.
 Source: Thompson, "Regular expression search algorithm" (1968).
 """
 
@@ -11,14 +11,15 @@ import warnings
 
 import numpy as np
 
+try:
+    from re import _parser as sre
+except ImportError:  # Python 3.10
+    import sre_parse as sre
+
 MOST_STATES = 20_000
 MOST_IN_SETS = 20 * MOST_STATES  # nondeterministic states, counted again in each deterministic state
 LAST = 0x10FFFF  # the last code point
-KINDS = {"d": [(48, 57)], "w": [(48, 57), (65, 90), (95, 95), (97, 122)], "s": [(9, 13), (32, 32)]}  # as in ASCII
-CONTROL = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
-HEXADECIMAL = {"x": 2, "u": 4, "U": 8}  # digits
-SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}  # the least and the largest number of repetitions
-QUANTIFIER = re.compile(r"[*+?]|\{(?=[\d,])(\d*)(,?)(\d*)\}")
+ASCII = {"DIGIT": [(48, 57)], "WORD": [(48, 57), (65, 90), (95, 95), (97, 122)], "SPACE": [(9, 13), (32, 32)]}
 SUBSET = (
     "a grammar has characters, ., [...], \\d \\w \\s (ASCII), (...), |, and the quantifiers * + ? {m,n}; it always "
     "describes the whole text"
@@ -34,10 +35,10 @@ def byte_automaton(pattern):
     >>> int(steps[0, ord("b")]), accepting.tolist()
     (2, [False, False, True])
     """
-    parts = Expression(pattern)
+    parts = Nondeterministic(pattern)
     accept = parts.state()
     try:
-        start = parts.closure([parts.whole()(accept)])
+        start = parts.closure([parts.before_all(parsed(pattern), accept)])
     except RecursionError:
         parts.too_large()
     numbers, steps = {start: 0}, []
@@ -61,20 +62,31 @@ def byte_automaton(pattern):
     return np.array(steps, dtype=np.int32), np.array([accept in states for states in reached])
 
 
-class Expression:
-    """A regular expression, read from left to right, and the states of its nondeterministic automaton.
+def parsed(pattern):
+    """The parts of a regular expression, as Python's parser returns them. ValueError if it is not one."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # warnings: a later Python may read constructs differently
+            parts = sre.parse(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"expected a regular expression, got {pattern!r:.200}: {error}") from None
+    if parts.state.flags & ~re.UNICODE:
+        refuse(pattern)
+    return parts
 
-    Each method that reads a part returns a function from the state after the part to the state before it.
+
+def refuse(pattern):
+    raise ValueError(f"expected a grammar without other constructs, got {pattern!r:.200}: {SUBSET}")
+
+
+class Nondeterministic:
+    """The states of a nondeterministic automaton. A method `before...` adds those of a part, and returns the first.
+
+    It is given the state after the part.
     """
 
     def __init__(self, pattern):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # warnings: a later Python may read constructs differently
-                re.compile(pattern)  # a pattern must be valid in Python, so all brackets match from here on
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"expected a regular expression, got {pattern!r:.200}: {error}") from None
-        self.text, self.i = pattern, 0
+        self.pattern = pattern
         self.edges, self.jumps = [], []  # per state: (first byte, last byte, next), and next states without a byte
 
     def state(self, edges=(), jumps=()):
@@ -93,130 +105,70 @@ class Expression:
                 waiting += self.jumps[state]
         return frozenset(reached)
 
-    def next(self):
-        """The next character, or "" after the last."""
-        return self.text[self.i : self.i + 1]
-
-    def take(self, n=1):
-        self.i += n
-        return self.text[self.i - n : self.i]
-
-    def refuse(self, construct):
-        raise ValueError(f"expected a grammar without {construct}, got {self.text!r:.200}: {SUBSET}")
-
     def too_large(self):
-        raise ValueError(f"the grammar {self.text!r:.100} needs too many states: make it simpler")
+        raise ValueError(f"the grammar {self.pattern!r:.100} needs too many states: make it simpler")
 
-    def whole(self):
-        """Alternatives, up to the end of the pattern or of a group."""
-        parts = [self.sequence()]
-        while self.next() == "|":
-            self.take()
-            parts.append(self.sequence())
-        return lambda after: self.state(jumps=[part(after) for part in parts])
+    def before_all(self, parts, after):
+        for kind, value in reversed(parts):
+            after = self.before(kind, value, after)
+        return after
 
-    def sequence(self):
-        parts = []
-        while self.next() not in ("", "|", ")"):
-            parts.append(self.repeated(self.one()))
+    def before(self, kind, value, after):
+        match kind, value:
+            case sre.BRANCH, (_, alternatives):
+                return self.state(jumps=[self.before_all(parts, after) for parts in alternatives])
+            case sre.SUBPATTERN, (_, 0, 0, parts):  # without flags
+                return self.before_all(parts, after)
+            case sre.MAX_REPEAT, (at_least, at_most, parts):
+                return self.before_repeated(at_least, at_most, parts, after)
+            case ((sre.LITERAL | sre.NOT_LITERAL | sre.ANY | sre.IN), _):
+                return self.before_character(ranges_of(kind, value), after)
+        refuse(self.pattern)
 
-        def build(after):
-            for part in reversed(parts):
-                after = part(after)
-            return after
+    def before_repeated(self, at_least, at_most, parts, after):
+        if at_most is sre.MAXREPEAT:
+            loop = self.state(jumps=[after])
+            self.jumps[loop].append(self.before_all(parts, loop))
+            after, at_most = loop, at_least
+        end = after
+        for _ in range(at_most - at_least):
+            after = self.state(jumps=[self.before_all(parts, after), end])
+        for _ in range(at_least):
+            after = self.before_all(parts, after)
+        return after
 
-        return build
-
-    def repeated(self, part):
-        quantifier = QUANTIFIER.match(self.text, self.i)
-        if not quantifier:
-            return part
-        sign = self.take(len(quantifier[0]))
-        if self.next() in ("?", "+"):
-            self.refuse(f"{sign + self.next()!r}")
-        if sign in SIGNS:
-            at_least, at_most = SIGNS[sign]
-        else:
-            first, comma, last = quantifier.groups()
-            at_least = int(first or 0)
-            at_most = int(last) if last else None if comma else at_least
-
-        def build(after):
-            if at_most is None:
-                loop = self.state(jumps=[after])
-                self.jumps[loop].append(part(loop))
-                after = loop
-            end = after
-            for _ in range((at_most or at_least) - at_least):
-                after = self.state(jumps=[part(after), end])
-            for _ in range(at_least):
-                after = part(after)
-            return after
-
-        return build
-
-    def one(self):
-        """A group, a set or a character."""
-        character = self.take()
-        if character == "(":
-            if self.next() == "?" and self.take(2) != "?:":
-                self.refuse("(?...) other than (?:...)")
-            part = self.whole()
-            self.take()  # the closing bracket
-            return part
-        if character in "^$":
-            self.refuse(f"the anchor {character}")
-        if character == ".":
-            return self.characters(others([(10, 10)]))
-        if character == "[":
-            return self.characters(self.set())
-        return self.characters(self.escaped() if character == "\\" else [(ord(character), ord(character))])
-
-    def set(self):
-        negated, ranges = self.next() == "^", []
-        self.take(negated)
-        while self.next() != "]" or not ranges:
-            member = self.member()
-            if self.next() == "-" and self.text[self.i + 1] != "]":
-                self.take()
-                member = [(member[0][0], self.member()[0][1])]  # Python has checked that both are characters
-            ranges += member
-        self.take()
-        return others(ranges) if negated else ranges
-
-    def member(self):
-        return self.escaped() if (character := self.take()) == "\\" else [(ord(character), ord(character))]
-
-    def escaped(self):
-        """The ranges of code points that an escape stands for, given the text after its backslash."""
-        character = self.take()
-        if character.lower() in KINDS:
-            return KINDS[character] if character.islower() else others(KINDS[character.lower()])
-        if character in HEXADECIMAL:
-            code = int(self.take(HEXADECIMAL[character]), 16)
-        elif character.isascii() and character.isalnum() and character not in CONTROL:
-            self.refuse(f"\\{character}")
-        else:
-            code = CONTROL.get(character, ord(character))
-        return [(code, code)]
-
-    def characters(self, ranges):
+    def before_character(self, ranges, after):
         """One character from these ranges of code points, as UTF-8."""
-        sequences = [sequence for first, last in ranges for sequence in utf8(first, last)]
+        shared = {}  # the states between the bytes of a character
+        start = self.state()
+        for sequence in [sequence for first, last in ranges for sequence in utf8(first, last)]:
+            state = after
+            for edge in reversed(sequence[1:]):
+                if (key := (*edge, state)) not in shared:
+                    shared[key] = self.state(edges=[key])
+                state = shared[key]
+            self.edges[start].append((*sequence[0], state))
+        return start
 
-        def build(after):
-            shared = {}  # the states between the bytes of a character
-            start = self.state()
-            for sequence in sequences:
-                state = after
-                for edge in reversed(sequence[1:]):
-                    if (key := (*edge, state)) not in shared:
-                        shared[key] = self.state(edges=[key])
-                    state = shared[key]
-                self.edges[start].append((*sequence[0], state))
-            return start
 
-        return build
+def ranges_of(kind, value):
+    """The code points of a character, of a set or of a member of one, as ranges."""
+    match kind, value:
+        case sre.LITERAL, _:
+            return [(value, value)]
+        case sre.NOT_LITERAL, _:
+            return others([(value, value)])
+        case sre.ANY, _:
+            return others([(10, 10)])
+        case sre.RANGE, _:
+            return [value]
+        case sre.CATEGORY, _:
+            name = str(value).removeprefix("CATEGORY_")
+            return others(ASCII[name.removeprefix("NOT_")]) if name.startswith("NOT_") else ASCII[name]
+        case sre.IN, [(sre.NEGATE, _), *members]:
+            return others(ranges_of(sre.IN, members))
+        case sre.IN, members:
+            return [a_range for member in members for a_range in ranges_of(*member)]
 
 
 def others(ranges):

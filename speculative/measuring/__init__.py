@@ -10,9 +10,8 @@ the parts, which are plain numbers, lists and dicts, can resume.
 """
 
 from .intervals import ratio as gain
-from .lossy import Loss, lossy_on_text
 from .runs import Run, compared, race, repetition, total, under
 
 __all__ = [
-    "Loss", "Run", "compared", "gain", "lossy_on_text", "race", "repetition", "total", "under",
+    "Run", "compared", "gain", "race", "repetition", "total", "under",
 ]  # fmt: skip

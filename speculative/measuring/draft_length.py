@@ -12,46 +12,27 @@ from math import ceil
 from ..theory.expected import best_K
 
 
-@dataclass(frozen=True)
-class Heuristic:
-    """Drafts two tokens more after a fully accepted draft, one less otherwise, and at least one.
+def heuristic(history: Sequence[tuple[int, int]]) -> int:
+    """Starts with 4; two tokens more after a fully accepted draft, at most 16, and one less otherwise, at least 1.
 
     Source: the heuristic schedule of Hugging Face's assisted generation (2023).
 
-    Parameters
-    ----------
-    first
-        The K of the first round.
-    most
-        The largest K.
-
-    Examples
-    --------
-    >>> Heuristic()([(4, 4), (6, 1), (5, 0)])
+    >>> heuristic([(4, 4), (6, 1), (5, 0)])
     4
     """
-
-    first: int = 4
-    most: int = 16
-
-    def __post_init__(self):
-        if self.first < 1 or self.most < 1:
-            raise ValueError(f"expected first and most of 1 or more, got {self.first} and {self.most}")
-
-    def __call__(self, history: Sequence[tuple[int, int]]) -> int:
-        K = min(self.first, self.most)
-        for drafted, accepted in history:
-            if drafted:
-                K = min(K + 2, self.most) if accepted == drafted else max(1, K - 1)
-        return K
+    K = 4
+    for drafted, accepted in history:
+        if drafted:
+            K = min(K + 2, 16) if accepted == drafted else max(1, K - 1)
+    return K
 
 
 @dataclass(frozen=True)
 class CostModel:
     """The K with the best expected speedup, possibly 0, from measured costs and a running estimate of alpha.
 
-    The estimate uses the last `window` rounds that drafted, but only the rounds since alpha last changed.
-    Rounds without a draft say nothing about alpha and do not use up the window.
+    The estimate starts at 0.8, which weighs as much as 2 tests. It uses the last 64 rounds that drafted, but only those
+    since alpha last changed.
 
     Where drafting does not pay, a single token is drafted now and then to test whether it pays now. The test comes at
     once if nothing was drafted so far or the last draft was accepted. Otherwise it comes after at least 16 rounds, and
@@ -62,10 +43,6 @@ class CostModel:
     ----------
     c, v
         As in `Costs`. K is at most len(v) - 1.
-    alpha
-        The estimate before any token was tested; it weighs as much as 2 tests.
-    window
-        The number of latest rounds with a draft to use.
 
     Examples
     --------
@@ -78,14 +55,11 @@ class CostModel:
 
     c: float
     v: Sequence[float] = field(repr=False)
-    alpha: float = 0.8
-    window: int = 64
 
     def __call__(self, history: Sequence[tuple[int, int]]) -> int:
         drafted = [outcome for outcome in history if outcome[0]]
-        drafted = drafted[max(0, len(drafted) - self.window) :]
-        accepted, rejected = tested(since_the_last_change(drafted))
-        alpha = (accepted + 2 * self.alpha) / (accepted + rejected + 2)
+        accepted, rejected = tested(since_the_last_change(drafted[-64:]))
+        alpha = (accepted + 2 * 0.8) / (accepted + rejected + 2)
         return best_K(alpha, self.c, self.v) or int(len(self.v) > 1 and self.tests_again(history))
 
     def tests_again(self, history):

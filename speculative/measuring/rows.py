@@ -12,8 +12,6 @@ from .intervals import share
 from .lossy import loss_of
 from .runs import compared, gain_of, repetition, total
 
-LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
-
 
 @dataclass(frozen=True)
 class Raced:
@@ -71,8 +69,7 @@ def row_of(raced, numbers, by, has_texts):
     row["exactness"] = raced.exactness
     row |= {"c": None} if raced.is_together else {}  # because a pass serves several texts
     losses = raced.losses if raced.is_together else [raced.losses[n] for n in numbers if raced.losses]
-    loss = loss_of(losses) if losses else None
-    row |= {f"loss{suffix}": loss and getattr(loss, name) for suffix, name in LOSS.items()}
+    row |= loss_of(losses)
     row["is_one_text"] = raced.is_one_text
     row |= {"gap": max(raced.gaps)} if raced.gaps else {}
     if has_texts and len(numbers) == 1:

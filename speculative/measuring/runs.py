@@ -5,7 +5,7 @@ the models whose caches must be emptied first are passed in. Since the samplers 
 that slows down slows all of them. intervals.py says how far the prompts can be trusted.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from time import perf_counter
@@ -38,10 +38,6 @@ class Run:
     def target_calls(self):
         return len(self.lengths)
 
-    @property
-    def tokens_per_call(self):
-        return len(self.tokens) / self.target_calls
-
 
 def at_once(name, measure):
     """A `keep` that stores nothing."""
@@ -53,36 +49,27 @@ def under(prefix, keep):
     return lambda name, measure: keep(f"{prefix}, {name}", measure)
 
 
-def of_each(prompts, keep, name, measure):
-    """[measure(i, prompt)] for prompt number i; each is a separate part."""
-    return [keep(f"{name} {i + 1}", partial(measure, i, prompt)) for i, prompt in enumerate(prompts)]
-
-
 def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
     """Run each sampler (dict name -> Sampler) on each prompt: dict name -> list of Run, one for each prompt.
 
     `caches` are all models whose prefill is to be timed; a model with a cache has a method `reset`.
     """
-    names = list(samplers)
 
-    def lap(i, prompt):
-        first, runs = i % len(names), {}
-        for name in names[first:] + names[:first]:  # a different sampler starts on each prompt
-            for model in caches:
-                Wrapper(model).reset()
-            warm = collect(prompt, samplers[name].rounds(prompt, min(n_tokens, N_WARM), seed + i))  # fills the caches
-            rounds = samplers[name].rounds(prompt, n_tokens, seed + i)
-            started = perf_counter()
-            generation = collect(prompt, rounds)
-            seconds = perf_counter() - started
-            draft_seconds = generation.stats.seconds["draft"]
-            runs[name] = fields_of(seconds, draft_seconds, generation.tokens.tolist(), generation.rounds)
-            with_prefill, without = (sum(each.rounds[0].seconds.values()) for each in (warm, generation))
-            runs[name]["prefill_seconds"] = max(0.0, with_prefill - without) if caches else 0.0
-        return [runs[name] for name in names]
+    def run(name, i):
+        sampler, prompt = samplers[name], prompts[i]
+        for model in caches:
+            Wrapper(model).reset()
+        warm = collect(prompt, sampler.rounds(prompt, min(n_tokens, N_WARM), seed + i))  # fills the caches
+        rounds = sampler.rounds(prompt, n_tokens, seed + i)
+        started = perf_counter()
+        generation = collect(prompt, rounds)
+        seconds = perf_counter() - started
+        with_prefill, without = (sum(each.rounds[0].seconds.values()) for each in (warm, generation))
+        prefill = max(0.0, with_prefill - without) if caches else 0.0
+        tokens, draft_seconds = generation.tokens.tolist(), generation.stats.seconds["draft"]
+        return run_of(generation.rounds, tokens, seconds, draft_seconds, prefill)
 
-    laps = of_each(prompts, keep, "prompt", lap)
-    return {name: [Run(**runs[number]) for runs in laps] for number, name in enumerate(names)}
+    return in_turn([*samplers], run, len(prompts), "prompt", keep)
 
 
 def race_together(generate, n_texts, *, keep=at_once):
@@ -91,36 +78,36 @@ def race_together(generate, n_texts, *, keep=at_once):
     A function yields (i, Generation) as the texts end. The times include everything, such as the prompts and idle lanes
     at the end. Drafting is not timed separately, because a pass serves several texts.
     """
-    names = list(generate)
 
-    def lap(i, _):
-        runs, first = {}, i % len(names)
-        for name in names[first:] + names[:first]:
-            started = perf_counter()
-            ended = dict(generate[name]())
-            seconds = perf_counter() - started
-            texts = [ended[i] for i in range(n_texts)]
-            rounds = [r for text in texts for r in text.rounds]
-            runs[name] = fields_of(seconds, 0.0, [text.tokens.tolist() for text in texts], rounds)
-        return [runs[name] for name in names]
+    def run(name, i):
+        started = perf_counter()
+        ended = dict(generate[name]())
+        seconds = perf_counter() - started
+        texts = [ended[number] for number in range(n_texts)]
+        tokens, rounds = [text.tokens.tolist() for text in texts], [r for text in texts for r in text.rounds]
+        return run_of(rounds, tokens, seconds, draft_seconds=0.0)
 
-    laps = of_each(range(N_LAPS), keep, "lap", lap)
-    runs = {name: [Run(**runs[number]) for runs in laps] for number, name in enumerate(names)}
+    runs = in_turn([*generate], run, N_LAPS, "lap", keep)
     return {name: [replace(run, tokens=[*chain(*run.tokens)]) for run in of_name] for name, of_name in runs.items()}
 
 
-def fields_of(seconds, draft_seconds, tokens, rounds):
-    """The fields of a `Run` in plain JSON, without `prefill_seconds`."""
-    stats = collect([], rounds).stats
-    return {
-        "seconds": seconds,
-        "draft_seconds": draft_seconds,
-        "tokens": tokens,
-        "lengths": [len(r.tokens) for r in rounds],
-        "drafted": stats.drafted,
-        "accepted": stats.accepted,
-        "rejected": stats.rejected,
-    }
+def in_turn(names, run, n_laps, kind, keep):
+    """dict name -> list of Run, one for each lap: run(name, i) in lap i, which is a part. Names take turns to start."""
+
+    def lap(i):
+        first = i % len(names)
+        runs = {name: run(name, i) for name in names[first:] + names[:first]}
+        return [asdict(runs[name]) for name in names]
+
+    laps = [keep(f"{kind} {i + 1}", partial(lap, i)) for i in range(n_laps)]
+    return {name: [Run(**runs[number]) for runs in laps] for number, name in enumerate(names)}
+
+
+def run_of(rounds, tokens, seconds, draft_seconds, prefill_seconds=0.0):
+    """The `Run` of these rounds."""
+    stats, lengths = collect([], rounds).stats, [len(r.tokens) for r in rounds]
+    counts = stats.drafted, stats.accepted, stats.rejected
+    return Run(seconds, draft_seconds, tokens, lengths, *counts, prefill_seconds)
 
 
 def total(runs):

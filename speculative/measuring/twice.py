@@ -2,6 +2,8 @@
 
 from statistics import median
 
+from ..tree import n_common
+
 SHORT = 0.1  # seconds; the times of shorter texts vary from lap to lap even on a quiet machine
 APART = 1.3  # on a quiet machine, the laps differ by less than this factor
 
@@ -45,23 +47,18 @@ def gain_lines(found):
     yield f"speedup       {found['speedup']:.2f}{reach}"
 
 
-def n_same(ordinary, other):
-    """The number of tokens before the first that differs."""
-    return next((i for i, (a, b) in enumerate(zip(ordinary, other)) if a != b), min(len(ordinary), len(other)))
-
-
 def same_text(ordinary, other):
     """A phrase that says whether two lists of tokens are the same."""
     if ordinary == other:
         return f"yes, all {len(ordinary)} tokens" if len(ordinary) != 1 else "yes, the one token"
-    return f"no, they differ from token {n_same(ordinary, other) + 1} of {len(ordinary)} on"
+    return f"no, they differ from token {n_common(ordinary, other) + 1} of {len(ordinary)} on"
 
 
 def gap_between(ordinary, other, prompt, target, sampling):
     """How far apart the logits of the first two tokens are in which two greedy texts differ; None if they are equal."""
     if ordinary == other:
         return None
-    i = n_same(ordinary, other)
+    i = n_common(ordinary, other)
     text = [*prompt, *ordinary[:i]]
     row = sampling.adjusted(target(text), text)[0]
     return abs(float(row[ordinary[i]]) - float(row[other[i]]))

@@ -16,9 +16,6 @@ from ..tree import texts_of_rows
 class Wrapper:
     """A language model that wraps one with the same vocabulary and context."""
 
-    n_vocab: int
-    n_ctx: int
-
     def __init__(self, model: LanguageModel):
         self.model = check_model(model, "a language model")
         self.n_vocab, self.n_ctx = model.n_vocab, model.n_ctx

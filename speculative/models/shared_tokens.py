@@ -123,10 +123,7 @@ class SharedTokensModel:
         If the vocabularies have no token in common.
     """
 
-    n_ctx = sys.maxsize
-
-    n_vocab: int
-    n_ctx: int
+    n_ctx: int = sys.maxsize
 
     def __init__(self, model: LanguageModel, of_target: Tokenizer, of_draft: Tokenizer, n_vocab: int | None = None):
         self.model, self.n_vocab = check_model(model, "a draft model"), n_vocab or of_target.n_vocab

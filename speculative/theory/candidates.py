@@ -106,13 +106,4 @@ def optimum(p, q, k):
     return (inside_p + 1 - inside_q**k).min()
 
 
-RULES = {
-    "the target's draw among k draws from q": matched,
-    "k draws from q, one by one (SpecInfer)": with_replacement,
-    "k draws from q, k-SEQ (SpecTr)": k_seq,
-    "k draws from q, the optimum": optimum,
-    "k different draws, one by one (Sequoia)": without_replacement,
-    "one drawn, then the most likely (greedy)": drawn_then_most_likely,
-    "the k most likely": most_likely,
-}
 P, Q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])  # a pair on which the rules differ a lot

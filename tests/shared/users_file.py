@@ -21,7 +21,6 @@ from speculative import (
     Grown,
     Gumbel,
     HeadsDrafter,
-    Heuristic,
     JacobiDrafter,
     LanguageModel,
     Lenient,
@@ -56,6 +55,7 @@ from speculative import (
     exact_distribution,
     exact_match,
     generate_together,
+    heuristic,
     measure_costs,
     rejection,
     residual,
@@ -112,7 +112,7 @@ drafters: list[Drafter] = [
     ModelDrafter(draft_model),
     ModelDrafter(TableModel([[0.5, 0.5], [0.25, 0.75]]), sampling=Sampling(0), threshold=0.3),
     NGramDrafter(NGramModel.from_tokens(tokens, target.n_vocab)),
-    PromptLookupDrafter(target.n_vocab, 3, n_copies=2),
+    PromptLookupDrafter(target.n_vocab, 3),
     SuffixDrafter(target.n_vocab, corpus=np.arange(3), n_nodes=8),
     EarlyExitDrafter(gpt2np.EarlyExit(target, 2)),
     RecyclingDrafter(target.n_vocab, Shape.widths(2, 1)),
@@ -122,7 +122,7 @@ drafters: list[Drafter] = [
     TreeDrafter(draft_model, Shape.best(4, [0.6, 0.3])),
     JacobiDrafter(target.n_vocab),
     LookaheadDrafter(target.n_vocab),
-    ForcedDrafter(tokenizer.encode, target.n_vocab, grammar=Grammar("a|b", tokenizer.token_bytes, 0, n_prompt=1)),
+    ForcedDrafter(tokenizer.encode, target.n_vocab),
     TextDrafter(ModelDrafter(draft_model), tokenizer, tokenizer),
     ModelDrafter(SharedTokensModel(draft_model, tokenizer, tokenizer)),
 ]
@@ -131,12 +131,13 @@ for siblings in ("without", "drawn", "top"):
 print(PromptLookupDrafter(target.n_vocab).propose(tokens, 4, rng=None).tokens)
 
 # samplers
-sampler: Sampler = SpeculativeSampler(target, drafters[0], K=Heuristic(1, 8), verifier=block)
+sampler: Sampler = SpeculativeSampler(target, drafters[0], K=heuristic, verifier=block)
 sampler = AutoregressiveSampler(target, sampling=Sampling(temperature=0.7, top_p=0.9))
 fast = SpeculativeSampler(target, ModelDrafter(draft_model), K=4)
 costs: Costs = measure_costs(target, ModelDrafter(draft_model), tokens, most=4)
 fast = SpeculativeSampler(target, ModelDrafter(draft_model), K=CostModel(costs.c, costs.v))
 penalties = [PresencePenalty(0.5, 3), FrequencyPenalty(0.5, n_prompt=3), NoRepeatNGram(3), MinTokens(2, 0, 3)]
+grammar = Grammar("a|b", tokenizer.token_bytes, 0, n_prompt=1)
 fast = SpeculativeSampler(target, ModelDrafter(draft_model), sampling=Sampling(0.7, 40, processors=penalties))
 fast = SpeculativeSampler(target, ModelDrafter(draft_model), K=lambda rounds: 3 if len(rounds) > 2 else 1)
 generation = fast.generate(tokens, 10, rng=0, stop_tokens={0}, stop=StopText("x", tokenizer.decode), keep_probs=True)

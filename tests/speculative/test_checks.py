@@ -11,13 +11,13 @@ from speculative import (
     AutoregressiveSampler,
     ByPaths,
     Draft,
-    Heuristic,
     ModelDrafter,
     Sampling,
     SpeculativeSampler,
     StopText,
     Verdict,
     block,
+    heuristic,
     rejection,
 )
 from speculative.checks import ask_sampling
@@ -235,7 +235,7 @@ def test_other_types_are_right():
     chain, whole = Drafting(lambda tokens, K, rng: tree(*range(-1, K - 1))), text()
     assert text(arrays) == text(listed)
     assert text(Drafting(lambda tokens, K, rng: Draft(np.array([]), np.empty((0, 5))))) == alone()
-    assert len(text(rounded)) == len(text(chain, block)) == len(text(K=Heuristic())) == 20
+    assert len(text(rounded)) == len(text(chain, block)) == len(text(K=heuristic)) == 20
     assert text(K=np.int64(2)) == text(K=lambda history: np.int32(2)) == text(K=2)
     assert text(verifier=with_numpy_numbers) == text(rng=np.int64(0)) == whole
     stopped = whole[: whole.index(whole[4]) + 1]

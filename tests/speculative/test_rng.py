@@ -84,7 +84,7 @@ def test_what_common_random_numbers_refuse():
         SpeculativeSampler(TARGET, ModelDrafter(OTHER), verifier=rejection).generate([0], 5, Gumbel(0))
     assert str(error.value) == "Gumbel has no independent uniform numbers: use it with the verifier exact_match"
     for seed in (-1, 1.5, "1", None):
-        with pytest.raises(ValueError, match=f"expected a seed of 0 or more, a whole number, got {seed!r}"):
+        with pytest.raises(ValueError, match=f"expected a seed of 0 or more(, a whole number)?, got {seed!r}"):
             Gumbel(seed)
 
 

@@ -12,6 +12,7 @@ from toy_tokenizers import OF_DRAFT, OF_TARGET
 import speculative as sp
 from gpt2np import EarlyExit, HParams
 from speculative import Sampling, Shape, block, exact_match, rejection, traversal
+from speculative.logits.probs import inheriting
 from speculative.testing import TableModel
 from speculative.testing import drafters as grader
 
@@ -47,8 +48,7 @@ CHAINS = {
     "NGramDrafter, options": lambda target: sp.NGramDrafter(COUNTS, sampling=OPTIONS, threshold=0.4),
     "PromptLookupDrafter": lambda target: sp.PromptLookupDrafter(3),
     "SuffixDrafter": lambda target: sp.SuffixDrafter(3, CORPUS, floor=0.1),
-    "ForcedDrafter": lambda target: sp.ForcedDrafter(digits, 3, grammar=AB),
-    "ForcedDrafter, otherwise": lambda target: sp.ForcedDrafter(digits, 3, grammar=AB, otherwise=sp.JacobiDrafter(3)),
+    "ForcedDrafter": lambda target: inheriting(sp.ForcedDrafter(digits, 3), Sampling(processors=[AB])),
     "EarlyExitDrafter": lambda target: sp.EarlyExitDrafter(target),
     "EarlyExitDrafter, options": lambda target: sp.EarlyExitDrafter(target, sampling=OPTIONS, threshold=0.4),
     "EagleDrafter": lambda target: sp.EagleDrafter(target, BLOCK),
@@ -67,7 +67,6 @@ TREES = {
     "TreeDrafter, options": lambda target: sp.TreeDrafter(PATHS, TWO_AND_ONE, sampling=OPTIONS),
     "TreeDrafter, shared tokens": lambda target: sp.TreeDrafter(SHARED, Shape.widths(3)),
     "TextDrafter, trees": lambda target: by_text(sp.TreeDrafter(PATHS, sp.Grown(4), siblings="top")),
-    "PromptLookupDrafter, copies": lambda target: sp.PromptLookupDrafter(3, n_copies=2),
     "SuffixDrafter, nodes": lambda target: sp.SuffixDrafter(3, CORPUS, n_nodes=3, floor=0.1),
     "HeadsDrafter": lambda target: sp.HeadsDrafter(target, HEADS, TWO_AND_ONE),
     "HeadsDrafter, medusa": lambda target: sp.HeadsDrafter(target, MEDUSA),

@@ -1,4 +1,4 @@
-"""N-gram counts: rows by the definition of Witten and Bell, and a table that is saved and loaded."""
+"""N-gram counts: rows by the definition of Witten and Bell."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -28,12 +28,3 @@ def test_rows_are_those_of_witten_and_bell(tokens, context, n):
     np.testing.assert_allclose([model.row(context[:-1]), model.row(context)], rows, rtol=1e-12)
     n_last = min(2, len(context))
     np.testing.assert_allclose(Sampling()(model(context, n_last=n_last)), rows[-n_last:], rtol=1e-6)
-
-
-def test_a_table_is_saved_and_loaded(tmp_path):
-    model = NGramModel.from_tokens(np.random.default_rng(0).integers(0, 7, 500), n_vocab=7)
-    model.save(tmp_path / "table")
-    again = NGramModel.load(tmp_path / "table")
-    assert again.n_vocab == 7 and len(again.counts) == 3
-    for context in ([], [3], [1, 2], [6, 5, 4]):
-        np.testing.assert_array_equal(again.row(context), model.row(context))

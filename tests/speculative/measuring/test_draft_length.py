@@ -7,7 +7,7 @@ import random
 import pytest
 from exactness import error_of
 
-from speculative import CostModel, Heuristic, ModelDrafter, Sampling, SpeculativeSampler
+from speculative import CostModel, ModelDrafter, Sampling, SpeculativeSampler, heuristic
 from speculative.measuring.draft_length import since_the_last_change
 from speculative.testing import TableModel
 from speculative.theory import best_K, expected_time, speedup
@@ -16,28 +16,26 @@ CHEAP = {"c": 0.1, "v": (1, 1.05, 1.1, 1.15, 1.2)}
 
 
 def test_the_heuristic_schedule_by_hand():
-    """Two more after a whole acceptance, one less otherwise, from 1 to `most`; rounds without a draft say nothing."""
-    rounds = [(3, 3), (5, 5), (6, 2), (5, 4), (4, 0), (3, 0), (2, 0), (1, 0), (1, 0), (0, 0), (1, 1)]
-    chosen = [Heuristic(first=3, most=6)(rounds[:n]) for n in range(len(rounds) + 1)]
-    assert chosen == [3, 5, 6, 5, 4, 3, 2, 1, 1, 1, 1, 3]
-    assert Heuristic(first=20, most=16)([]) == Heuristic()([(4, 4)] * 20) == 16
-    for options in ({"first": 0}, {"most": 0}):
-        with pytest.raises(ValueError, match="expected first and most of 1 or more"):
-            Heuristic(**options)
+    """Two more after a whole acceptance, one less otherwise, from 1 to 16; rounds without a draft say nothing."""
+    rounds = [(4, 4), (6, 2), (5, 4), (4, 0), (3, 0), (2, 0), (1, 0), (1, 0), (0, 0), (1, 1)]
+    chosen = [heuristic(rounds[:n]) for n in range(len(rounds) + 1)]
+    assert chosen == [4, 6, 5, 4, 3, 2, 1, 1, 1, 1, 3]
+    assert heuristic([(4, 4)] * 20) == 16
 
 
 def test_the_cost_model_starts_from_what_it_expects():
     """If it expects nothing, it tests one token to see."""
-    for alpha in (0.05, 0.3, 0.6, 0.9):
-        assert CostModel(**CHEAP, alpha=alpha)([]) == (best_K(alpha, 0.1, CHEAP["v"]) or 1)
-    assert CostModel(**CHEAP, alpha=0.05)([(0, 0)]) == 1  # the drafter had nothing to propose
+    for c in (0.05, 0.3, 0.6, 0.9):
+        choose = CostModel(c, CHEAP["v"])
+        assert choose([]) == (best_K(0.8, c, CHEAP["v"]) or 1)
+    assert best_K(0.8, c, CHEAP["v"]) == 0 and choose([(0, 0)]) == 1  # the drafter had nothing to propose
     assert CostModel(c=0.1, v=(1,))([]) == 0
 
 
 def test_the_cost_model_follows_the_running_estimate():
-    """alpha = (A + 2 * 0.8) / (A + J + 2) over the last `window` rounds that drafted, and the K best for it."""
-    choose = CostModel(**CHEAP, window=5)
-    for recent in ([(4, 4)] * 5, [(4, 0)] * 5, [(4, 1), (2, 2), (1, 0), (3, 3), (4, 2)]):
+    """alpha = (A + 2 * 0.8) / (A + J + 2) over the last 64 rounds that drafted, and the K best for it."""
+    choose = CostModel(**CHEAP)
+    for recent in ([(4, 4)] * 64, [(4, 0)] * 64, [(4, 1), (2, 2), (1, 0), (3, 3)] * 16):
         accepted, rejected = sum(a for _, a in recent), sum(a < d for d, a in recent)
         alpha = (accepted + 1.6) / (accepted + rejected + 2)
         wanted = max(range(5), key=lambda K: speedup(alpha, K, 0.1, CHEAP["v"]))
@@ -45,7 +43,6 @@ def test_the_cost_model_follows_the_running_estimate():
             assert choose([*before, *recent, *[(0, 0)] * after]) == wanted
     three_of_four = CostModel(c=0.3, v=(1.0,) * 9)([(4, 3)] * 64)  # one rejection each
     assert three_of_four == best_K((192 + 1.6) / (256 + 2), 0.3, (1.0,) * 9) == 2
-    assert CostModel(**CHEAP, window=0)([(4, 0)] * 16) == 4
 
 
 @pytest.mark.parametrize(("c", "v"), [(0.1, (1.0,) * 9), (0.6, (1.0,) * 9), (0.1, (1.0, 1.5, 2.0))])
@@ -113,10 +110,10 @@ def test_the_regret_of_the_cost_model(cases):
 # ------------------------------------------------------------------------------------------------ in the loop
 
 
-@pytest.mark.parametrize("length", [Heuristic(2, 3), CostModel(0.4, (1, 1.1, 1.2), 0.6, window=2)], ids=["h", "c"])
+@pytest.mark.parametrize("length", [heuristic, CostModel(0.6, (1, 1.1, 1.2))], ids=["h", "c"])
 def test_the_text_has_the_distribution_of_the_target(length):
     """K depends on the outcomes of the rounds before, and may be 0: for CostModel after a rejection."""
-    assert length([]) > 0 and length([(1, 0)]) == isinstance(length, Heuristic)
+    assert length([]) > 0 and length([(1, 0)]) == 3 * (length is heuristic)
     sampling = Sampling(0.6, repetition_penalty=1.5)
     target, other = (TableModel.random(2, seed=seed) for seed in (1, 2))
     sampler = SpeculativeSampler(target, ModelDrafter(other), K=length, sampling=sampling)

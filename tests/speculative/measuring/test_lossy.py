@@ -19,7 +19,7 @@ from speculative import (
     sample_token,
     total_variation,
 )
-from speculative.measuring import lossy_on_text
+from speculative.measuring.lossy import check_rule, loss_of, sums_along_text
 from speculative.measuring.runs import own_text
 from speculative.testing import TableModel
 
@@ -35,14 +35,17 @@ def top_two(draft, target_probs, rng):
     return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
 
 
-def loss(verifier, prompts=PROMPTS, drafter=ModelDrafter(DRAFT), **options):
-    return lossy_on_text(TARGET, drafter, verifier, prompts, 6, sampling=SAMPLING, **{"left_out": 0, **options})
+def loss(verifier, prompts=PROMPTS, drafter=ModelDrafter(DRAFT, sampling=SAMPLING), left_out=0):
+    with pytest.MonkeyPatch.context() as monkey:
+        monkey.setattr("speculative.measuring.lossy.LEFT_OUT", left_out)
+        parts = TARGET, drafter, verifier
+        return loss_of([sums_along_text(*parts, prompt, 6, SAMPLING, i) for i, prompt in enumerate(prompts)])
 
 
 @pytest.mark.parametrize("verifier", [rejection, block, exact_match, Lenient(1)])
 def test_an_exact_rule_has_no_loss(verifier):
     found = loss(verifier)
-    assert found.tv < 1e-12 and found.after < 1e-12 and found.at_most < 1e-12
+    assert found["loss"] < 1e-12 and found["loss_after"] < 1e-12
 
 
 @pytest.mark.parametrize("verifier", [Lenient(0.5), Typical(), top_two])
@@ -59,18 +62,18 @@ def test_it_is_the_distance_of_all_tokens_enumerated(verifier):
                 return token if verdict.n_accepted else verdict.next_token
 
             distances.append(total_variation(exact_distribution(first_token), dict(enumerate(p))))
-    found, part = loss(verifier), loss(verifier, most=2)
-    assert found.tv == pytest.approx(np.mean(distances)) == found.at_most
-    assert found.low < found.tv < found.high and str(found).startswith(f"{found.tv:.2f} (")
-    assert part.tv < found.tv < part.at_most  # what is left out is counted against the rule
-    assert (found.after > 0.1) == isinstance(verifier, Typical)  # its bonus is the most probable token
-    assert found.after > 0.1 or found.after < 1e-12
+    found, part = loss(verifier), loss(verifier, left_out=0.5)
+    assert found["loss"] == pytest.approx(np.mean(distances))
+    assert 0 < part["loss"] < found["loss"]
+    assert found["loss_low"] < found["loss"] < found["loss_high"]
+    assert (found["loss_after"] > 0.1) == isinstance(verifier, Typical)  # its bonus is the most probable token
+    assert found["loss_after"] > 0.1 or found["loss_after"] < 1e-12
 
 
 def test_a_drafter_without_a_draft_loses_nothing_and_one_prompt_has_no_interval():
     nothing = Draft(np.zeros(0, np.int64), np.zeros((0, 5)))
     found = loss(Typical(), [[0]], SimpleNamespace(propose=lambda tokens, K, rng: nothing))
-    assert (found.tv, found.low, found.high) == (0, None, None)
+    assert (found["loss"], found["loss_low"], found["loss_high"]) == (0, None, None)
 
 
 def test_a_rule_that_looks_at_the_other_token_is_refused():
@@ -79,4 +82,4 @@ def test_a_rule_that_looks_at_the_other_token_is_refused():
         return Verdict(int(token == draft.tokens[0]), token // 2)
 
     with pytest.raises(ValueError, match="decides by which other token it drew"):
-        loss(even)
+        check_rule(even)

@@ -85,3 +85,17 @@ def test_the_optimum_is_the_smallest_cut_over_all_sets_of_tokens(pair):
 def test_the_optimum_for_a_draft_that_gives_a_token_almost_nothing():
     q = Sampling(0.055)(np.array([[0.0, 40.0, 39.0]]))[0]
     assert q[0] < 1e-308 and candidates.optimum(np.array([0.5, 0.25, 0.25]), q, 2) == pytest.approx(0.25, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("k", "wanted"),
+    [
+        (1, [0.22, 0.5, 0.5, 0.5, 0.5, 0.5, 0.2]),  # with one candidate all are alike but the two of a match
+        (2, [0.334, 0.65, 0.6719, 0.71, 0.8667, 0.9333, 0.4]),
+        (3, [0.4114, 0.755, 0.7865, 0.857, 0.9333, 1, 0.6]),
+    ],
+)
+def test_the_rules_of_the_golden_pair(k, wanted):
+    """p = (.2, .2, .4, .2), q = (.1, .1, .1, .7), by three independent prototypes."""
+    names = "matched with_replacement k_seq optimum without_replacement drawn_then_most_likely most_likely".split()
+    np.testing.assert_allclose([getattr(candidates, name)(P, Q, k) for name in names], wanted, atol=5e-5)
