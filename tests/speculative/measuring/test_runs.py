@@ -27,11 +27,8 @@ def test_in_a_race_everyone_runs_on_every_prompt_with_the_same_seeds():
         for i, (prompt, run) in enumerate(zip(PROMPTS, runs, strict=True)):
             generation = samplers[name].generate(prompt, 5, 7 + i)
             assert run.seconds > run.draft_seconds >= 0 and run.tokens == generation.tokens.tolist()
-<<<<<<< HEAD
-=======
             stats = generation.stats
             assert (run.drafted, run.accepted, run.rejected) == (stats.drafted, stats.accepted, stats.rejected)
->>>>>>> cut_w
             assert run.lengths == [len(r.tokens) for r in generation.rounds]
     both = total(results["b"][:2])
     assert both.lengths == results["b"][0].lengths + results["b"][1].lengths
