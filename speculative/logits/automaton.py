@@ -76,7 +76,7 @@ def parsed(pattern):
 
 
 def refuse(pattern):
-    raise ValueError(f"expected a grammar without other constructs, got {pattern!r:.200}: {SUBSET}")
+    raise ValueError(f"expected a supported grammar, got {pattern!r:.200}: {SUBSET}")
 
 
 class Nondeterministic:
