@@ -97,5 +97,6 @@ def test_the_optimum_for_a_draft_that_gives_a_token_almost_nothing():
 )
 def test_the_rules_of_the_golden_pair(k, wanted):
     """p = (.2, .2, .4, .2), q = (.1, .1, .1, .7), by three independent prototypes."""
-    names = ["matched", "with_replacement", "k_seq", "optimum", "without_replacement", "drawn_then_most_likely", "most_likely"]
-    np.testing.assert_allclose([getattr(candidates, name)(P, Q, k) for name in names], wanted, atol=5e-5)
+    rules = candidates.matched, candidates.with_replacement, candidates.k_seq, candidates.optimum
+    rules += candidates.without_replacement, candidates.drawn_then_most_likely, candidates.most_likely
+    np.testing.assert_allclose([rule(P, Q, k) for rule in rules], wanted, atol=5e-5)
