@@ -108,6 +108,27 @@ def largest_difference(distribution, wanted):
     )
 
 
+def marginal(distribution, of):
+    """The distribution of of(outcome)."""
+    found = {}
+    for outcome, share in distribution.items():
+        found[of(outcome)] = found.get(of(outcome), 0) + share
+    return found
+
+
+def independent(distributions):
+    """The joint distribution of independent outcomes, a dict tuple of outcomes -> probability."""
+    return {
+        outcomes: math.prod(map(dict.get, distributions, outcomes)) for outcomes in itertools.product(*distributions)
+    }
+
+
+def up_to(tokens, stops):
+    """The tokens up to the first that is in stops."""
+    end = next((i for i, token in enumerate(tokens, 1) if token in stops), len(tokens))
+    return tokens[:end]
+
+
 def show(row):
     """A distribution as text."""
     return "[" + ", ".join(f"{number:.6g}" for number in row) + "]"

@@ -165,12 +165,17 @@ def borrowed(fn, rng, *, seeded=False):
     return stack
 
 
-def globals_of(fn):
-    """The global variables (a dict) of a function, or of the method that an object is called by."""
+def function_of(fn):
+    """The plain function in a partial or cached one, or the one that an object is called by."""
     while inner := getattr(fn, "__wrapped__", None) or getattr(fn, "func", None):
         fn = inner
-    fn = fn if hasattr(fn, "__globals__") else getattr(type(fn).__call__, "__func__", type(fn).__call__)
-    return getattr(getattr(fn, "__func__", fn), "__globals__", {})
+    fn = fn if hasattr(fn, "__globals__") else type(fn).__call__
+    return getattr(fn, "__func__", fn)
+
+
+def globals_of(fn):
+    """The global variables (a dict) of a function."""
+    return getattr(function_of(fn), "__globals__", {})
 
 
 MISSING = object()

@@ -24,12 +24,14 @@ from .cases import (
     compared,
     entry_like,
     largest_difference,
+    marginal,
     shortened,
-)  # fmt: skip
+    up_to,
+)
 from .mistakes import samplers as catalogue
 from .mistakes import verifiers
 from .sources import Sources
-from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note, told_error
+from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source, note, told_error, with_progress
 
 PROMPT = [2, 1]
 FEW_PATHS = 150  # if two tokens take no more than these, three are enumerated as well
@@ -79,7 +81,7 @@ def check_sampler(
     if with_models:  # a function of models does not know their n_ctx, and always drafts K tokens
         target.n_ctx = other.n_ctx = 2 * Target.n_ctx
     made = partial(Made, make, target, tolerance=tolerance, overshoots=with_models)
-    draft, usual = Recorded(other, sampling=Sampling()), target_sampling or Sampling()
+    draft, usual = Recorded(ModelDrafter(other, sampling=Sampling())), target_sampling or Sampling()
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
         "the target as its own draft": lambda sampling: ModelDrafter(target, sampling=sampling),
@@ -95,12 +97,10 @@ def check_sampler(
         (TEMPERATURES[0], "a greedy draft" if with_models else "a draft model", 3),  # fewer paths
         *((sampling, "a draft model", 2) for sampling in OTHERS),
     ]
-    with Progress("check_sampler", len(cases)) as progress:
-        for draft_sampling, name, K in cases:
-            sampling = target_sampling or draft_sampling
-            case = f"K = {K}, {sampling}, {name}" + (f" with {draft_sampling}" if target_sampling else "")
-            check_distribution(made(drafters[name](draft_sampling), K, sampling, case))
-            progress.step()
+    for draft_sampling, name, K in with_progress("check_sampler", cases):
+        sampling = target_sampling or draft_sampling
+        case = f"K = {K}, {sampling}, {name}" + (f" with {draft_sampling}" if target_sampling else "")
+        check_distribution(made(drafters[name](draft_sampling), K, sampling, case))
     if target_sampling is None and look_back:  # a sampling that is some function of all tokens before a row
         sampling = Sampling(processors=[AllTokens(rng)])
         drafter = ModelDrafter(other, sampling=Sampling(temperature=1 - with_models))
@@ -327,7 +327,8 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
         )
     if "fewer" in made.case:
         return "your sampler goes wrong where the drafter proposes fewer than K tokens: count the tokens of the draft"
-    n_right = next(n for n in range(n_tokens) if is_off(distribution, wanted, n + 1))
+    firsts = ((of_first(n, distribution), of_first(n, wanted)) for n in range(1, n_tokens + 1))
+    n_right = next(n for n, both in enumerate(firsts) if not alike(*both, TOLERANCE))
     if n_right == 0:
         return (
             "your sampler goes wrong where a draft token is rejected: accept x with probability min(1, p(x) / q(x)), "
@@ -351,16 +352,9 @@ def is_wrong_at_all(made):
     return not alike(exact_distribution(partial(made.text, 2)), wanted)
 
 
-def is_off(distribution, wanted, n):
-    return largest_difference(marginal(distribution, n), marginal(wanted, n)) > TOLERANCE
-
-
-def marginal(distribution, n):
+def of_first(n, distribution):
     """The distribution of the first n tokens."""
-    found = {}
-    for tokens, share in distribution.items():
-        found[tokens[:n]] = found.get(tokens[:n], 0) + share
-    return found
+    return marginal(distribution, lambda tokens: tokens[:n])
 
 
 # ------------------------------------------------------------------------------------------------ stops, notes
@@ -395,10 +389,8 @@ def check_stops(*made_with_draft):
             fail(f"your sampler returns {len(tokens)} tokens where at most {n_tokens} were asked for", where)
     made = made_with_draft[0]
     for n_tokens in (1, 2, 3):
-        wanted = {}
-        for tokens, share in made.target.table.distribution(PROMPT, n_tokens, made.sampling).items():
-            text = tokens[: tokens.index(1) + 1] if 1 in tokens else tokens
-            wanted[text] = wanted.get(text, 0) + share
+        whole = made.target.table.distribution(PROMPT, n_tokens, made.sampling)
+        wanted = marginal(whole, lambda tokens: up_to(tokens, [1]))
         compared(
             "your sampler", partial(made.text, n_tokens, stop_tokens=[1]), wanted,
             lambda found: ("your sampler changes the distribution where it is given a stop token: all tokens up to the "
@@ -411,7 +403,7 @@ def check_counts(made, takes_stops):
     """Compare stats.accepted, if there is one, with the draft tokens that are in the text."""
     runs, stop = [], {"stop_tokens": [1]}
     for options, n_tokens, seed in itertools.product(({}, stop) if takes_stops else ({},), range(11), range(4)):
-        made.drafter.rounds = ()
+        made.drafter.rounds = []
         new = made.text(n_tokens, seed, **options)
         text, accepted = [*made.prompt, *new], getattr(made.stats, "accepted", None)
         if accepted is None or any(before != text[: len(before)] for before, _ in made.drafter.rounds):
@@ -508,14 +500,16 @@ class Target:
         return self.table(tokens, n_last)
 
 
-class Recorded(ModelDrafter):
+class Recorded:
     """A drafter that lists (the text, the draft tokens) of each draft in `rounds`."""
 
-    rounds = ()
+    def __init__(self, drafter):
+        self.drafter, self.rounds = drafter, []
+        self.model, self.sampling = drafter.model, drafter.sampling  # for loops that draft with a model alone
 
     def propose(self, tokens, K, rng):
-        draft = ModelDrafter.propose(self, tokens, K, rng)
-        self.rounds = [*self.rounds, ([*map(int, tokens)], draft.tokens.tolist())]
+        draft = self.drafter.propose(tokens, K, rng)
+        self.rounds.append(([*map(int, tokens)], draft.tokens.tolist()))
         return draft
 
 
@@ -524,7 +518,7 @@ class ShortDrafter:
 
     def __init__(self, model):
         self.drafter = ModelDrafter(model)
-        self.model, self.sampling = model, self.drafter.sampling  # for loops that draft with a model alone
+        self.model, self.sampling = model, self.drafter.sampling
 
     def propose(self, tokens, K, rng):
         draft = self.drafter.propose(tokens, min(K, 1 if tokens[-1] else 0), rng)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...drafters.model import ModelDrafter
 from ...generation import Laps, Round, collect
 from ...interfaces import Draft, Verdict
 from ...logits.grammar import Grammar
@@ -122,7 +123,7 @@ def until(draft, token):
 def with_soft_rows(drafter, text, k, rng):
     """A greedy draft with the rows of a draft that was drawn."""
     greedy = replace(drafter.sampling, temperature=0)
-    draft = type(drafter)(drafter.model, sampling=greedy).propose(text, k, rng)
+    draft = ModelDrafter(drafter.model, sampling=greedy).propose(text, k, rng)
     tokens = [*text, *draft.tokens.tolist()]
     rows = drafter.sampling(drafter.model(tokens, n_last=len(draft.tokens) + 1), tokens)[:-1]
     return Draft(draft.tokens, rows)
