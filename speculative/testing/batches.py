@@ -202,11 +202,6 @@ def mistake_in_a_batch(loop, case, others, found, wanted):
     errors = [largest_difference(marginal(found, of), marginal(wanted, of)) for of in each]
     if max(errors) <= 1e-9:
         return "each text has the target's distribution, but they depend on each other: do they share random numbers?"
-    if errors[0] <= 1e-9 and case.about == CASES[0].about:
-        return (
-            "the first text has the target's distribution, but the second does not: where do its draft tokens and its "
-            "rows begin, and which number of accepted tokens is its own?"
-        )
     return AREAS.get(case.about, AREAS["texts of different lengths"])
 
 
@@ -250,9 +245,7 @@ def check_counts(loop, takes_stops):
     runs = []
     for seed, case in itertools.product(range(8), [CASES[0], *CASES[2:6], *[stops] * takes_stops]):
         # where texts end with a stop token the draft comes from the target itself, so all of it is accepted
-        texts, result, target, drafter = loop.run(case, seed, ModelDrafter(loop.table) if case is stops else None)
-        if getattr(result, "passes", target.n_passes) != target.n_passes:
-            fail(f"passes is {result.passes}, and the target was called {target.n_passes} times", f"  {case}")
+        texts, result, _, drafter = loop.run(case, seed, ModelDrafter(loop.table) if case is stops else None)
         n_drafted = sum(len(drafted) for _, drafted in drafter.rounds)
         if getattr(result, "drafted", n_drafted) != n_drafted:
             hint = batches.COUNTS[0].hint

@@ -271,10 +271,6 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
             "at temperature 0 your sampler does not take the first of two equal maxima, as the target alone does: "
             "np.argmax, not a softmax at a small temperature"
         )
-    if known is None and getattr(made.sampling, "temperature", 1) == 0 and len(distribution) > 1:
-        return (
-            "your sampler draws at temperature 0, where the text is the greedy one: put the logits through `sampling`"
-        )
     if "nearly" in made.case:
         return LIMIT
     found = {n_tokens: distribution}
@@ -308,8 +304,6 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
     """A sentence for a mistake that no entry matches."""
     if known is not None:
         return "your sampler goes wrong with a sampling that looks back, as penalties and grammars do" + catalogue.ROW_I
-    if len(distribution) == 1 and len(wanted) > 1:
-        return "the text does not depend on the generator: draw from the one that is passed, do not seed in the loop"
     if len(made.prompt) > len(PROMPT):
         return (
             "your sampler goes wrong near the end of the context: where min(K, remaining - 1, n_ctx - len(tokens) - 1) "
@@ -320,11 +314,6 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
             "even the first token does not have the target's distribution: where nothing is drafted it is a draw "
             "from sampling(target(tokens), tokens)[0]"
         )
-    if "as its own draft" in made.case:
-        return (
-            "your sampler goes wrong where every draft token is accepted, as it is where draft and target are equal: "
-            "accept x with probability min(1, p(x) / q(x)), and keep all K of them and the bonus"
-        )
     if "fewer" in made.case:
         return "your sampler goes wrong where the drafter proposes fewer than K tokens: count the tokens of the draft"
     firsts = ((of_first(n, distribution), of_first(n, wanted)) for n in range(1, n_tokens + 1))
@@ -334,8 +323,6 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
             "your sampler goes wrong where a draft token is rejected: accept x with probability min(1, p(x) / q(x)), "
             "and replace the first rejected one by a draw from max(0, p - q), normalised"
         )
-    if made.K > 1 and any(is_wrong_at_all(other) for other in nearly_certain(made)):
-        return LIMIT
     if made.K > 1:
         return (
             "right for K = 1, but not for a block of several draft tokens: test draft token i against row i, with a "
@@ -345,11 +332,6 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
         f"the first {n_right} tokens are right and the next is wrong: which text, draft and rows does it come from? A "
         "rejection, an acceptance, or a round in which nothing is drafted may leave too much or too little"
     )
-
-
-def is_wrong_at_all(made):
-    wanted = made.target.table.distribution(made.prompt, 2, made.sampling)
-    return not alike(exact_distribution(partial(made.text, 2)), wanted)
 
 
 def of_first(n, distribution):
@@ -385,8 +367,6 @@ def check_stops(*made_with_draft):
                 "drop those after the first",
                 where,
             )
-        if len(tokens) > n_tokens:
-            fail(f"your sampler returns {len(tokens)} tokens where at most {n_tokens} were asked for", where)
     made = made_with_draft[0]
     for n_tokens in (1, 2, 3):
         whole = made.target.table.distribution(PROMPT, n_tokens, made.sampling)
@@ -420,9 +400,7 @@ def check_accepted(runs, what, stop):
         return
     n, kept, case = wrong[0]
     late = all(n > kept[-1] for n, kept, _ in wrong)
-    if not any(n for n, *_ in runs):
-        hint = f"{what} counts no draft token as accepted"
-    elif all(n == n_new for n, _, n_new, _ in runs):
+    if all(n == n_new for n, _, n_new, _ in runs):
         hint = f"{what} counts the correction and the bonus as accepted"
     elif late and all(stop in str(case) for *_, case in wrong):
         hint = f"{what} counts draft tokens after the stop token as accepted: cut n_accepted with the tokens"
@@ -495,8 +473,6 @@ class Target:
             )
         if not 1 <= n_last <= len(tokens):
             fail(f"your sampler asks the target for the last n_last = {n_last} rows of {len(tokens)} tokens{ROWS}")
-        if not all(0 <= token < self.n_vocab for token in tokens):
-            fail(f"your sampler asks the target about tokens that it does not have: {tokens}, n_vocab = {self.n_vocab}")
         return self.table(tokens, n_last)
 
 
