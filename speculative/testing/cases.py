@@ -329,8 +329,6 @@ def why_no_verdict(verdict):
         return ["  is a `return` missing on one of the paths through the function?"]
     if hasattr(verdict, "send"):
         return ["  a function with `yield` returns a generator: write `return`"]
-    if np.size(getattr(verdict, "next_token", 0)) == np.ndim(getattr(verdict, "next_token", 0)) == 1:
-        return ["  take the token out of its array: [0]"]
     if isinstance(verdict, (tuple, list)):
         return ["  make it Verdict(...): from speculative import Verdict"]
     return []

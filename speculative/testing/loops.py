@@ -22,8 +22,8 @@ from ..logits.probs import Sampling
 from .cases import entry_like, independent, marginal, up_to
 from .draws import on_cpu
 from .mistakes import models
-from .mistakes.samplers import Loop, loop
-from .samplers import AROUND, ONE, of_first, verifiers
+from .mistakes.samplers import Loop
+from .samplers import AROUND, ONE, SEVERAL, loops, of_first
 
 EXACT, ROUNDING = 1e-12, 1e-6  # total variation; float32 leaves about 1e-7
 
@@ -298,10 +298,7 @@ def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
 
 def known_loops():
     """(hint, class of loops) for each entry."""
-    for mistake in AROUND:
-        yield from ((mistake.hint, wrong) for wrong in mistake.variants)
-    for mistake in [*ONE, *verifiers.SEVERAL, *verifiers.BLOCK]:
-        yield from ((mistake.hint, loop(verifier=staticmethod(wrong))) for wrong in mistake.variants)
+    yield from loops(AROUND, [*ONE, *SEVERAL])
     for mistake in [*models.ROWS, *models.OTHERWISE]:
         if mistake.name and not getattr(mistake.wrong, "drafts", False):
             yield from ((mistake.name, partial(of_model, wrong)) for wrong in mistake.variants)

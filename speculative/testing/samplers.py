@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -117,7 +118,7 @@ def check_sampler(
     greedy, tied = Sampling(temperature=0), Target(TableModel([[0.2, 0.4, 0.4]] * 3, target.n_ctx), target.calls)
     if target_sampling is None:
         drafter = ModelDrafter(other, sampling=greedy)
-        check_distribution(made(drafter, 2, greedy).elsewhere(tied, drafter, 2, greedy, TIED))
+        check_distribution(replace(made(drafter, 2, greedy, TIED), target=tied))
     takes_stops = takes_stop_tokens(made(draft, 1))
     if takes_stops:
         check_stops(made(draft, 2, usual), made(draft, 3, usual))
@@ -129,28 +130,28 @@ def check_sampler(
     )
 
 
+@dataclass
 class Made:
     """A sampler made from these parts, and how to ask it for a text."""
 
-    def __init__(
-        self,
-        make,
-        target,
-        drafter,
-        K,
-        sampling=Sampling(),
-        case="",
-        prompt=PROMPT,
-        tolerance=TOLERANCE,
-        overshoots=False,
-    ):
-        def where():
-            return f"when it is made as make(target, drafter, K={K}, sampling={sampling})"
+    make: Callable
+    target: Any
+    drafter: Any
+    K: int
+    sampling: Any = field(default_factory=Sampling)
+    case: str = ""
+    prompt: Any = field(default_factory=PROMPT.copy)
+    tolerance: float = TOLERANCE
+    overshoots: bool = False
 
-        self.elsewhere = partial(Made, make, tolerance=tolerance, overshoots=overshoots)
-        self.target, self.drafter, self.K, self.sampling = target, drafter, K, sampling
-        self.case, self.prompt, self.tolerance, self.overshoots = case, prompt, tolerance, overshoots
-        self.sampler = asked(lambda: make(target, drafter, K=K, sampling=sampling), "your sampler", where)
+    def __post_init__(self):
+        def made():
+            return self.make(self.target, self.drafter, K=self.K, sampling=self.sampling)
+
+        def where():
+            return f"when it is made as make(target, drafter, K={self.K}, sampling={self.sampling})"
+
+        self.sampler = asked(made, "your sampler", where)
         if not callable(getattr(self.sampler, "generate", None)):
             fail(f"a sampler has a method generate(prompt, n_tokens, rng); yours is {shortened(self.sampler)}")
 
@@ -232,7 +233,7 @@ def nearly_certain(made):
         sure, other = (TableModel([row] * 3, made.target.n_ctx) for row in rows)
         drafter, target = ModelDrafter(other, sampling=made.sampling), Target(sure, made.target.calls)
         case = f"K = 1, {made.sampling}, {kind}"
-        yield made.elsewhere(target, drafter, 1, made.sampling, case, prompt=[0])
+        yield replace(made, target=target, drafter=drafter, K=1, case=case, prompt=[0])
 
 
 def check_distribution(made, counts=(1, 2, 3), known=None):
@@ -259,6 +260,7 @@ AROUND = [*catalogue.SAMPLING, *catalogue.LOOPS]
 LOOKING_BACK = catalogue.LOOKING_BACK
 ONE = [*verifiers.WHOLE, *verifiers.BONUS, *verifiers.ACCEPT, *verifiers.REST]
 ONE = [mistake for mistake in ONE if len(mistake.variants) < 10]  # not those of an epsilon, which has many values
+SEVERAL = [*verifiers.SEVERAL, *verifiers.BLOCK]
 
 
 def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
@@ -293,10 +295,14 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
 
 def known_samplers(made, known):
     """(hint, class of samplers) of the entries that may be wrong here; cases with K = 1 came before the others."""
-    for mistake in AROUND if known is None else known:
+    return loops(known, ()) if known else loops(AROUND, ONE if made.K == 1 else SEVERAL)
+
+
+def loops(around, inside):
+    """(hint, class of samplers) of entries that are wrong around a verifier, and of wrong verifiers."""
+    for mistake in around:
         yield from ((mistake.hint, make) for make in mistake.variants)
-    inside = ONE if made.K == 1 else [*verifiers.SEVERAL, *verifiers.BLOCK]
-    for mistake in inside if known is None else ():
+    for mistake in inside:
         yield from ((mistake.hint, catalogue.loop(verifier=staticmethod(wrong))) for wrong in mistake.variants)
 
 

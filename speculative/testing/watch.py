@@ -135,7 +135,6 @@ ADVICE = {  # a part of an exception's message: the remedy
     "object has no attribute 'tokens'": "a verifier is called as verifier(draft, target_probs, rng), in this order",
     "probabilities that add up to 1": "divide by the sum before you draw: a residual max(0, p - q) adds up to less "
     "than 1",
-    "object is not callable": "pass a function, or an object with __call__",
 }
 
 

@@ -129,6 +129,11 @@ def with_soft_rows(drafter, text, k, rng):
     return Draft(draft.tokens, rows)
 
 
+def rows_as_planned(loop, tokens, k):
+    """The rows of k draft tokens, however many were drafted."""
+    return loop.sampling(loop.target(tokens, n_last=min(k + 1, len(tokens))), tokens)
+
+
 # ------------------------------------------------------------------------------------------------ programs
 
 
@@ -144,18 +149,6 @@ class OneNoise(Loop):
             if not rng.random() * draft.probs[i, x] < rows[i, x]:
                 return Verdict(i, sample_token(residual(rows[i], draft.probs[i]), Repeated(self.noise.uniforms[i])))
         return Verdict(len(draft.tokens), sample_token(rows[-1], rng))
-
-
-class Planned(Loop):
-    """Asks for the rows of all tokens that it wanted to be drafted."""
-
-    def propose(self, text, k, rng):
-        self.k = k
-        return self.drafter.propose(text, k, rng)
-
-    def rows(self, text, drafted):
-        tokens = [*text, *drafted]
-        return self.sampling(self.target(tokens, n_last=min(self.k + 1, len(tokens))), tokens)
 
 
 SECTIONS = read(Path(__file__).with_suffix(".txt"), {"Loop": Loop}, globals())
