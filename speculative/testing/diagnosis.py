@@ -241,30 +241,14 @@ def with_one_token(verifier):
     hint = None
     if not is_exact_on_one(verifier):
         hint, errors = named(verifier, "one")
+        [none_of_all] = catalogue.NONE_OF_ALL  # which never accepts a single token either
         if hint and hint.startswith("you never accept"):
-            hint = of_several(verifier) or hint
+            views = view_of(verifier, "several", "accept"), known(none_of_all.variants[0], "several", "accept")
+            hint = none_of_all.hint if distance(*views) < 1e-9 else hint
         elif not hint or ("rest" in errors and errors["accept"] > 1e-13):  # the test is wrong, and has no entry
             hint = limit_of(verifier) or hint
         hint = hint or unknown_on_one_token(verifier, errors)
     return hint or named(verifier, "zeros")[0]
-
-
-LAST = "a single draft token is never accepted, and of several some are: n_accepted ranges from 0 to K"
-
-
-def of_several(verifier):
-    """The mistake in a verifier that accepts none of several draft tokens exactly where it should accept all."""
-    found, right = view_of(verifier, "several", "accept"), known(rejection, "several", "accept")
-    for i, row in right.items():
-        all_of_them = tuple(range(len(SEVERAL[i].tokens)))
-        row = {nodes: share for nodes, share in row.items() if nodes != all_of_them}
-        row[()] = 1 - sum(share for nodes, share in row.items() if nodes)
-        if i not in found or distance({i: row}, {i: found[i]}) > 1e-9:
-            return LAST if any(nodes for row in found.values() for nodes in row) else None
-    return (
-        "where all draft tokens are accepted you accept none (accepted.argmin() is 0 if nothing is False): their "
-        "number is then K"
-    )
 
 
 def accepted_of(verifier, *stages):
@@ -398,11 +382,6 @@ def mistake_on_a_tree(verifier, failed, passed):
     trees = [other for other in passed if not is_chain(other.parents)]
     if hint:
         return hint
-    if failed.K > 1 and all(other.K == 1 for other in trees):
-        return (
-            "right for trees of depth 1, but not below: after a node is accepted its children meet "
-            "target_probs[node + 1], with new uniform numbers"
-        )
     before = trees[0].way if trees else "in chains"
     return (
         f"right for siblings {before}, but not for siblings {failed.way} ({failed.kind}): row j of draft.probs is the "

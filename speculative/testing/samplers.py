@@ -329,11 +329,6 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
             "your sampler goes wrong where a draft token is rejected: accept x with probability min(1, p(x) / q(x)), "
             "and replace the first rejected one by a draw from max(0, p - q), normalised"
         )
-    if made.K > 1:
-        return (
-            "right for K = 1, but not for a block of several draft tokens: test draft token i against row i, with a "
-            "uniform number of its own, replace the first rejected one from its own row, and drop those after it"
-        )
     return (
         f"the first {n_right} tokens are right and the next is wrong: which text, draft and rows does it come from? A "
         "rejection, an acceptance, or a round in which nothing is drafted may leave too much or too little"

@@ -142,5 +142,5 @@ def leaves_an_accepted_node(decisions):
 
 PROGRAMS = {"chain": chain, "rejection": rejection, "block": block, "traversal": traversal}
 SECTIONS = read(Path(__file__).with_suffix(".txt"), PROGRAMS, globals())
-WHOLE, ACCEPT, REST, BONUS, SEVERAL, BLOCK, TREES, OTHERWISE = SECTIONS.values()
+WHOLE, ACCEPT, REST, BONUS, NONE_OF_ALL, SEVERAL, BLOCK, TREES, OTHERWISE = SECTIONS.values()
 CHAINS = [*WHOLE, *ACCEPT, *REST, *BONUS, *SEVERAL, *BLOCK, *OTHERWISE]
