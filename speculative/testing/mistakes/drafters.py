@@ -174,9 +174,6 @@ IN_TREES = [
             Siblings(lambda tokens, rng: (sample_distinct(Q, 2, rng)[0], [Q, Q])), name="the first row for every "
             "sibling",
             tell=lambda d: bool(d.elder) and d.others.any() and close(d.got, d.others)),
-    Mistake("the row of a later sibling leaves out the tokens before it, but it may be drawn as one of them: draw "
-            "without replacement, or return the whole row",
-            tell=lambda d: bool(d.elder) and d.row[d.elder].max() == 0 < d.got[d.elder].max()),
     Mistake("the token is always the same, but neither the most probable nor is its row one-hot: does the drafter keep "
             "random numbers from an earlier call? Draw new ones from rng in each call",
             tell=lambda d: (d.got > 0).sum() == 1 and d.row[d.got.argmax()] < d.rest.max()),
