@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from operator import itemgetter
 from typing import Any
 from zlib import crc32
 
@@ -15,10 +16,21 @@ from ..drafters.model import ModelDrafter
 from ..exact.enumeration import exact_distribution
 from ..exact.table import TableModel
 from ..logits.probs import Sampling
-from .cases import TOLERANCE, Passed, alike, compared, entry_like, largest_difference, shortened
+from .cases import (
+    TOLERANCE,
+    Passed,
+    alike,
+    compared,
+    entry_like,
+    independent,
+    largest_difference,
+    marginal,
+    shortened,
+    up_to,
+)
 from .mistakes import batches
-from .samplers import AllTokens, Made, ShortDrafter, check_accepted, check_distribution, kept_of, models
-from .watch import Progress, asked, fail, note, told_error
+from .samplers import AllTokens, Made, Recorded, ShortDrafter, check_accepted, check_distribution, kept_of, models
+from .watch import asked, fail, note, told_error, with_progress
 
 A, B, SHORT, LONG = [0, 1], [1, 1], [1], [0, 1, 1]  # prompts: two of one length, a shorter and a longer one
 MOST_PASSES = 200  # in a run with at most 20 tokens
@@ -55,10 +67,8 @@ def check_batch(serve: Callable[..., Any], *, seed: int = 0, tolerance: float = 
     for case in CASES[:-1]:
         check_lengths(loop, case)
     check_one_text(serve, rng, tolerance)
-    with Progress("check_batch", len(cases)) as progress:
-        for n, case in enumerate(cases):
-            check_joint(loop, case, cases[n + 1 :], tolerance)
-            progress.step()
+    for n, case in enumerate(with_progress("check_batch", cases), 1):
+        check_joint(loop, case, cases[n:], tolerance)
     check_counts(loop, "stop_tokens" in keywords)
     n_passes, least = passes_together(loop), passes_alone(loop)
     if n_passes > least + 1e-9:
@@ -125,7 +135,7 @@ class Loop:
     def run(self, case, rng, drafter=None):
         """(the texts, a tuple of tuples; the result as it was returned; the target; the drafter)."""
         target, rng = SlotModel(self.table, len(case.prompts)), np.random.default_rng(rng)
-        drafter = Counted(drafter or (ShortDrafter if case.short else ModelDrafter)(self.other))
+        drafter = Recorded(drafter or (ShortDrafter if case.short else ModelDrafter)(self.other))
         prompts, n_tokens = [prompt.copy() for prompt in case.prompts], [*case.n_tokens]
 
         def call():
@@ -152,42 +162,9 @@ class Loop:
     def wanted(self, case):
         """The product of the target's own distributions, each text cut at its first stop token."""
         keywords = case.keywords or {}
-        ways = [keywords["sampling"]] if "sampling" in keywords else []
-        stops, own = keywords.get("stop_tokens", ()), []
-        for prompt, n in zip(case.prompts, case.n_tokens):
-            own.append({})
-            for tokens, share in self.table.distribution(prompt, n, *ways).items():
-                end = next((i for i, token in enumerate(tokens, 1) if token in stops), n)
-                own[-1][tokens[:end]] = own[-1].get(tokens[:end], 0) + share
-        return {
-            tuple(text for text, _ in texts): float(np.prod([share for _, share in texts]))
-            for texts in itertools.product(*(one.items() for one in own))
-        }
-
-
-class Counted:
-    """A drafter that lists (the text, the draft tokens) of each draft in `rounds`."""
-
-    def __init__(self, drafter):
-        self.drafter, self.rounds = drafter, []
-
-    def propose(self, tokens, K, rng):
-        draft = self.drafter.propose(tokens, K, rng)
-        self.rounds.append(([*map(int, tokens)], draft.tokens.tolist()))
-        return draft
-
-    @property
-    def n_drafted(self):
-        return sum(len(drafted) for _, drafted in self.rounds)
-
-    def kept(self, prompts, new):
-        """The numbers that may be called accepted, of texts whose first tokens differ."""
-        kept = [0, 0]
-        for prompt, tokens in zip(prompts, new):
-            its_own = [one for one in self.rounds if one[0][0] == prompt[0]]
-            numbers = kept_of([*prompt, *tokens], its_own)
-            kept = [kept[0] + numbers[0], kept[1] + numbers[-1]]
-        return range(kept[0], kept[1] + 1)
+        sampling, stops = keywords.get("sampling", Sampling()), keywords.get("stop_tokens", ())
+        whole = [self.table.distribution(prompt, n, sampling) for prompt, n in zip(case.prompts, case.n_tokens)]
+        return independent([marginal(one, lambda tokens: up_to(tokens, stops)) for one in whole])
 
 
 class Alone:
@@ -221,23 +198,11 @@ def mistake_in_a_batch(loop, case, others, found, wanted):
 
     if hint := entry_like(entries, agrees):
         return hint
-    marginals = [largest_difference(alone(found, t), alone(wanted, t)) for t in range(len(case.prompts))]
-    if max(marginals) <= 1e-9:
+    each = map(itemgetter, range(len(case.prompts)))
+    errors = [largest_difference(marginal(found, of), marginal(wanted, of)) for of in each]
+    if max(errors) <= 1e-9:
         return "each text has the target's distribution, but they depend on each other: do they share random numbers?"
-    if marginals[0] <= 1e-9 and case.about == CASES[0].about:
-        return (
-            "the first text has the target's distribution, but the second does not: where do its draft tokens and its "
-            "rows begin, and which number of accepted tokens is its own?"
-        )
     return AREAS.get(case.about, AREAS["texts of different lengths"])
-
-
-def alone(distribution, t):
-    """The distribution of text t."""
-    found = {}
-    for texts, share in distribution.items():
-        found[texts[t]] = found.get(texts[t], 0) + share
-    return found
 
 
 def check_one_text(serve, rng, tolerance):
@@ -280,14 +245,18 @@ def check_counts(loop, takes_stops):
     runs = []
     for seed, case in itertools.product(range(8), [CASES[0], *CASES[2:6], *[stops] * takes_stops]):
         # where texts end with a stop token the draft comes from the target itself, so all of it is accepted
-        texts, result, target, drafter = loop.run(case, seed, ModelDrafter(loop.table) if case is stops else None)
-        if getattr(result, "passes", target.n_passes) != target.n_passes:
-            fail(f"passes is {result.passes}, and the target was called {target.n_passes} times", f"  {case}")
-        if getattr(result, "drafted", drafter.n_drafted) != drafter.n_drafted:
+        texts, result, _, drafter = loop.run(case, seed, ModelDrafter(loop.table) if case is stops else None)
+        n_drafted = sum(len(drafted) for _, drafted in drafter.rounds)
+        if getattr(result, "drafted", n_drafted) != n_drafted:
             hint = batches.COUNTS[0].hint
-            fail(hint, f"  {result.drafted} where the drafter proposed {drafter.n_drafted}", f"  {case}")
+            fail(hint, f"  {result.drafted} where the drafter proposed {n_drafted}", f"  {case}")
         if hasattr(result, "accepted"):
-            runs.append((result.accepted, drafter.kept(case.prompts, texts), sum(map(len, texts)), case))
+            kept = [
+                kept_of([*prompt, *new], [one for one in drafter.rounds if one[0][0] == prompt[0]])
+                for prompt, new in zip(case.prompts, texts)  # whose first tokens differ
+            ]
+            possible = range(sum(one[0] for one in kept), sum(one[-1] for one in kept) + 1)
+            runs.append((result.accepted, possible, sum(map(len, texts)), case))
     check_accepted(runs, "your loop", "a stop token")
 
 

@@ -108,6 +108,27 @@ def largest_difference(distribution, wanted):
     )
 
 
+def marginal(distribution, of):
+    """The distribution of of(outcome)."""
+    found = {}
+    for outcome, share in distribution.items():
+        found[of(outcome)] = found.get(of(outcome), 0) + share
+    return found
+
+
+def independent(distributions):
+    """The joint distribution of independent outcomes, a dict tuple of outcomes -> probability."""
+    return {
+        outcomes: math.prod(map(dict.get, distributions, outcomes)) for outcomes in itertools.product(*distributions)
+    }
+
+
+def up_to(tokens, stops):
+    """The tokens up to the first that is in stops."""
+    end = next((i for i, token in enumerate(tokens, 1) if token in stops), len(tokens))
+    return tokens[:end]
+
+
 def show(row):
     """A distribution as text."""
     return "[" + ", ".join(f"{number:.6g}" for number in row) + "]"
@@ -308,8 +329,6 @@ def why_no_verdict(verdict):
         return ["  is a `return` missing on one of the paths through the function?"]
     if hasattr(verdict, "send"):
         return ["  a function with `yield` returns a generator: write `return`"]
-    if np.size(getattr(verdict, "next_token", 0)) == np.ndim(getattr(verdict, "next_token", 0)) == 1:
-        return ["  take the token out of its array: [0]"]
     if isinstance(verdict, (tuple, list)):
         return ["  make it Verdict(...): from speculative import Verdict"]
     return []

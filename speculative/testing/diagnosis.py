@@ -19,6 +19,7 @@ import numpy as np
 
 from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..interfaces import Draft
+from ..theory.candidates import without
 from ..tree import chain, children, is_chain
 from ..verifiers.block import block
 from ..verifiers.rejection import rejection
@@ -49,11 +50,6 @@ def of_chain(tokens, q, p):
 
 def of_tree(tokens, q, p, parents):
     return Probe(tokens, np.array(q), np.array(p), parents)
-
-
-def without(row, token):
-    left = np.where(np.arange(len(row)) == token, 0, row)
-    return left / left.sum()
 
 
 TARGET, DRAFT = np.array([0.2, 0.45, 0.05, 0.3]), np.array([0.35, 0.1, 0.4, 0.15])
@@ -126,19 +122,26 @@ def distance(a, b):
     return max((abs(x.get(o, 0) - y.get(o, 0)) for x, y in both for o in x.keys() | y.keys()), default=1.0)
 
 
-@cache
 def decisions_of(verifier, stage):
-    """The decisions of an entry, or of a right rule, on the probes of a stage; none if it cannot be applied."""
+    """The decisions of a verifier on the probes of a stage; none if it cannot be applied."""
     try:
         return [probe.decisions(verifier) for probe in STAGES[stage]]
-    except (AssertionError, CannotEnumerate, IndexError):
+    except (AssertionError, CannotEnumerate):
         return []
+
+
+def view_of(verifier, stage, part):
+    """The view of a verifier; {} if it cannot be applied."""
+    return view(decisions_of(verifier, stage), STAGES[stage], part)
+
+
+known_decisions = cache(decisions_of)  # of an entry, or of a right rule
 
 
 @cache
 def known(verifier, stage, part):
-    """The view of an entry, or of a right rule; {} if it cannot be applied."""
-    return view(decisions_of(verifier, stage), STAGES[stage], part)
+    """The same of an entry, or of a right rule."""
+    return view(known_decisions(verifier, stage), STAGES[stage], part)
 
 
 @cache
@@ -173,14 +176,6 @@ def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
                 return hint, errors
     told = catalogue.TREES if stage == "trees" else ()
     return next((mistake.hint for mistake in told if mistake.tell and mistake.tell(decisions)), None), errors
-
-
-def view_of(verifier, stage, part):
-    """The view of a verifier; {} if it fails on these probes."""
-    try:
-        return view([probe.decisions(verifier) for probe in STAGES[stage]], STAGES[stage], part)
-    except (AssertionError, CannotEnumerate):
-        return {}
 
 
 @cache
@@ -246,30 +241,14 @@ def with_one_token(verifier):
     hint = None
     if not is_exact_on_one(verifier):
         hint, errors = named(verifier, "one")
+        [none_of_all] = catalogue.NONE_OF_ALL  # which never accepts a single token either
         if hint and hint.startswith("you never accept"):
-            hint = of_several(verifier) or hint
+            views = view_of(verifier, "several", "accept"), known(none_of_all.variants[0], "several", "accept")
+            hint = none_of_all.hint if distance(*views) < 1e-9 else hint
         elif not hint or ("rest" in errors and errors["accept"] > 1e-13):  # the test is wrong, and has no entry
             hint = limit_of(verifier) or hint
         hint = hint or unknown_on_one_token(verifier, errors)
     return hint or named(verifier, "zeros")[0]
-
-
-LAST = "a single draft token is never accepted, and of several some are: n_accepted ranges from 0 to K"
-
-
-def of_several(verifier):
-    """The mistake in a verifier that accepts none of several draft tokens exactly where it should accept all."""
-    found, right = view_of(verifier, "several", "accept"), known(rejection, "several", "accept")
-    for i, row in right.items():
-        all_of_them = tuple(range(len(SEVERAL[i].tokens)))
-        row = {nodes: share for nodes, share in row.items() if nodes != all_of_them}
-        row[()] = 1 - sum(share for nodes, share in row.items() if nodes)
-        if i not in found or distance({i: row}, {i: found[i]}) > 1e-9:
-            return LAST if any(nodes for row in found.values() for nodes in row) else None
-    return (
-        "where all draft tokens are accepted you accept none (accepted.argmin() is 0 if nothing is False): their "
-        "number is then K"
-    )
 
 
 def accepted_of(verifier, *stages):
@@ -316,7 +295,8 @@ TERMS = {"p(x)": lambda p, q: p, "q(x)": lambda p, q: q, "p(x) / q(x)": lambda p
 def with_several_tokens(verifier):
     """The mistake on several draft tokens, or None. Block verification decides differently, and is right."""
     hint, errors = named(verifier, "several")
-    if hint or errors["all"] < 1e-12 or distance_to_block(verifier) < 1e-12:
+    to_block = distance(view_of(verifier, "several", "all"), known(block, "several", "all"))
+    if hint or min(errors["all"], to_block) < 1e-12:
         return hint
     if errors["accept"] < 1e-12 < errors["rest"]:
         return (
@@ -344,15 +324,8 @@ def of_the_case(verifier, case):
     return "the draft tokens are accepted as they should be, but the token after them has the wrong distribution"
 
 
-def distance_to_block(verifier):
-    found = view([probe.decisions(verifier) for probe in SEVERAL], SEVERAL, "all")
-    return distance(found, known(block, "several", "all"))
-
-
 def unknown_on_one_token(verifier, errors):
-    """A sentence for a mistake that no entry matches; None if there is no mistake."""
-    if errors["all"] < 1e-13:
-        return None
+    """A sentence for a mistake that no entry matches."""
     if errors["all"] < 2e-3:  # the errors of float16 are smaller
         if errors["bonus"] == errors["accept"] == 0 or max(errors["bonus"], errors["accept"]) < 1e-13:
             return (
@@ -409,11 +382,6 @@ def mistake_on_a_tree(verifier, failed, passed):
     trees = [other for other in passed if not is_chain(other.parents)]
     if hint:
         return hint
-    if failed.K > 1 and all(other.K == 1 for other in trees):
-        return (
-            "right for trees of depth 1, but not below: after a node is accepted its children meet "
-            "target_probs[node + 1], with new uniform numbers"
-        )
     before = trees[0].way if trees else "in chains"
     return (
         f"right for siblings {before}, but not for siblings {failed.way} ({failed.kind}): row j of draft.probs is the "

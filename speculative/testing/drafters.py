@@ -15,7 +15,7 @@ from ..models.by_paths import ByPaths
 from ..tree import chain, children, depth_of, is_chain
 from .cases import Passed, enumerated, same, shortened, show
 from .mistakes.drafters import IN_CHAINS, IN_TREES, OF_ROWS
-from .watch import ONE_SEED, Progress, asked, fail, note
+from .watch import ONE_SEED, asked, fail, note, with_progress
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
 SAMPLINGS = Sampling(temperature=0.5), Sampling(temperature=0), Sampling(top_p=0.7)  # the kinds that a sampler passes
@@ -55,11 +55,9 @@ def check_drafter(drafter: Drafter, *, n_vocab: int | None = None, seed: int = 0
     if told := stale_cache(inheriting(drafter, Sampling()), n_vocab, seed):
         fail(*told)
     n_drafted = 0
-    with Progress("check_drafter", len(questions)) as progress:
-        for make, prompt, K, sampling in questions:
-            asked_one = make(inheriting(drafter, sampling or Sampling()))
-            n_drafted += check_question(asked_one, prompt, K, n_vocab, sampling)
-            progress.step()
+    for make, prompt, K, sampling in with_progress("check_drafter", questions):
+        asked_one = make(inheriting(drafter, sampling or Sampling()))
+        n_drafted += check_question(asked_one, prompt, K, n_vocab, sampling)
     if not n_drafted:
         note("your drafter is right, but proposes nothing for any of the texts: no draft token could be checked")
     if not takes_arrays(inheriting(drafter, Sampling()), n_vocab):

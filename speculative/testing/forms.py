@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from .draws import globals_of
-from .names import names_in
+from .draws import function_of, globals_of
+from .sources import codes
 from .watch import fail
 
 AXES = {"target": "K+1,V", "draft": "K,V", "tokens": "K", "uniforms": "K+1", "output": "K+1"}  # the usual axes
@@ -129,7 +129,9 @@ def models_of(fn):
 
 def array_of(fn):
     """The conversion for a function's arrays, inferred from its calls and annotations."""
-    names = {*names_in(fn), *(str(p.annotation) for p in inspect.signature(fn).parameters.values())}
+    code = getattr(function_of(fn), "__code__", None)
+    names = {name for one in codes(code) for name in one.co_names} if code else set()
+    names |= {str(parameter.annotation) for parameter in inspect.signature(fn).parameters.values()}
     torch = any("torch" in name or "Tensor" in name for name in names)
     torch = torch or any(getattr(value, "__name__", "").startswith("torch") for value in globals_of(fn).values())
     if torch and not names & {"np", "numpy"}:

@@ -19,6 +19,7 @@ import io
 import itertools
 import sys
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy as np
 from ..exact.enumeration import CannotEnumerate, exact_distribution, total_variation
 from ..interfaces import Verdict
 from ..logits.probs import sample_token
-from .cases import TOLERANCE, Passed
+from .cases import TOLERANCE, Passed, independent, marginal
 from .draws import Draws, borrowed
 from .forms import LISTS, NUMBERS, array_of, guesses, models_of, parsed, parts_of, plain
 from .two_models import check_function_of_models
@@ -438,21 +439,17 @@ def check_rows(fn, form, rng):
             parts = called_with(fn, form, [*map(Given, tokens, q, p, bonus)], rng)
             return [whole_text(form, *each, n_vocab, rng) for each in zip(parts, tokens, p)]
 
-        wanted, alone = [positions(rows) for rows in p], [{}, {}]
+        wanted = [independent([dict(enumerate(row.tolist())) for row in rows]) for rows in p]
         try:
             found = exact_distribution(texts)
         except (AssertionError, CannotEnumerate, Unreadable) as error:
             note(f"your function is right for one text; for a batch of two: {str(error).splitlines()[0]}")
             return
-        for pair, share in found.items():
-            for one, text in zip(alone, pair):
-                one[text] = one.get(text, 0) + share
         where = f"  for two texts with K = {K}, called as {form}"
         for i, name in enumerate(("first", "second")):
-            if total_variation(alone[i], wanted[i]) > TOLERANCE:
+            if total_variation(marginal(found, itemgetter(i)), wanted[i]) > TOLERANCE:
                 fail(BESIDE.format(name), where)
-        together = {(a, b): share * other for a, share in wanted[0].items() for b, other in wanted[1].items()}
-        if total_variation(found, together) > TOLERANCE:
+        if total_variation(found, independent(wanted)) > TOLERANCE:
             fail(SHARED, where)
 
 
@@ -462,11 +459,3 @@ def whole_text(form, parts, tokens, p, n_vocab, rng):
     n, token, _ = read(form, parts, drafted, len(tokens), n_vocab)
     text = [*tokens[:n].tolist(), *([] if token is None else [token])]
     return [*text, *(sample_token(row, rng) for row in p[len(text) :])]
-
-
-def positions(rows):
-    """The product of the rows, a dict tokens -> probability."""
-    texts = {(): 1.0}
-    for row in rows:
-        texts = {(*text, x): share * chance for text, share in texts.items() for x, chance in enumerate(row.tolist())}
-    return texts

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from time import monotonic
 from typing import Any
 
@@ -18,10 +19,11 @@ import numpy as np
 from ..drafters.model import ModelDrafter
 from ..exact.enumeration import exact_distribution, total_variation
 from ..logits.probs import Sampling
-from .cases import entry_like
+from .cases import entry_like, independent, marginal, up_to
+from .draws import on_cpu
 from .mistakes import models
-from .mistakes.samplers import Loop, loop
-from .samplers import AROUND, ONE, marginal, verifiers
+from .mistakes.samplers import Loop
+from .samplers import AROUND, ONE, SEVERAL, loops, of_first
 
 EXACT, ROUNDING = 1e-12, 1e-6  # total variation; float32 leaves about 1e-7
 
@@ -97,7 +99,7 @@ def audit_loop(
     if len(samplings) != len(prompts):
         raise ValueError(f"audit_loop: expected one sampling, or one for each of {len(prompts)} texts, got {samplings}")
     wanted = [own_distribution(target, row, n_tokens, one, eos) for row, one in zip(prompts, samplings)]
-    joint = {texts: math.prod(map(dict.get, wanted, texts)) for texts in itertools.product(*wanted)}
+    joint = independent(wanted)
     found, paths, covered = taken(generate, prompts, is_batch, n_tokens, seconds, eos)
     distance = math.fsum(max(0, share - joint.get(texts, 0)) for texts, share in found.items())  # the least it can be
     kind = "wrong" if distance > ROUNDING else "unknown" if covered < 1 else "rounding" if distance > EXACT else "exact"
@@ -180,7 +182,7 @@ def taken(generate, prompts, is_batch, n_tokens, seconds, eos):
                 copy.deepcopy(prompts) if is_batch else [*prompts[0]], n_tokens, **{"rng": rng} if takes_rng else {}
             )
         result = result if is_batch else [getattr(result, "tokens", result)]
-        new = tuple(tuple(plain(getattr(text, "tokens", text))) for text in result)
+        new = tuple(tuple(map(int, np.ravel(on_cpu(getattr(text, "tokens", text))))) for text in result)
         if len(new) != len(prompts) or (eos is None and not all(map(has_n, new, prompts))):
             hint = "; if a text may end earlier, give the token that ends it as eos="
             raise ValueError(f"audit_loop: expected {n_tokens} new tokens for each prompt, got {new}{hint}")
@@ -197,12 +199,6 @@ def taken(generate, prompts, is_batch, n_tokens, seconds, eos):
         return new_tokens(found, prompts, n_tokens, eos), paths, math.fsum(found.values())
 
 
-def plain(text):
-    """A text as a list of int; tensors, on whatever device, too."""
-    text = text.detach().cpu() if hasattr(text, "detach") else text
-    return [int(plain(token)[0]) if hasattr(token, "detach") else int(token) for token in np.ravel(text).tolist()]
-
-
 def new_tokens(found, prompts, n_tokens, eos):
     """The distribution of the new tokens, each text up to eos; a loop returns them with the prompts or without."""
     begins = [all(texts[i][: len(prompt)] == tuple(prompt) for texts in found) for i, prompt in enumerate(prompts)]
@@ -210,7 +206,7 @@ def new_tokens(found, prompts, n_tokens, eos):
     for texts, share in found.items():
         new = [text[len(prompt) * (whole and (eos is not None or len(text) > n_tokens)) :]
                for text, prompt, whole in zip(texts, prompts, begins)]  # fmt: skip
-        new = [text[: text.index(eos) + 1] if eos in text else text for text in new]
+        new = [up_to(text, [eos]) for text in new]
         if wrong := [text for text in new if len(text) != n_tokens and text[-1:] != (eos,)]:
             until = f", or fewer and then eos = {eos}," * (eos is not None)
             raise ValueError(f"audit_loop: expected {n_tokens} new tokens{until} for each prompt, got {wrong[0]}")
@@ -228,10 +224,7 @@ def mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
     if len(found) == 1:
         yield None, "the text is always the same: the loop draws nothing from rng, or from PyTorch"
         return
-    apart = [Counter() for _ in prompts]
-    for texts, share in found.items():
-        for one, text in zip(apart, texts):
-            one[text] += share
+    apart = [marginal(found, itemgetter(i)) for i in range(len(prompts))]
     wrong = [i for i in range(len(prompts)) if not same(apart[i], wanted[i])]
     if not wrong:
         yield None, "each text is right by itself, but together they are not: texts share random numbers"
@@ -243,7 +236,7 @@ def mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
                 yield i, f"it has the distribution of a different text's sampling, {other}: each text has its own"
                 continue
             if len({*map(repr, samplings)}) == 1:  # otherwise a text alone would be the first
-                apart[i] = {texts[0]: share for texts, share in alone(prompts=prompts[i : i + 1])[0].items()}
+                apart[i] = marginal(alone(prompts=prompts[i : i + 1])[0], itemgetter(0))
             if same(apart[i], wanted[i]):
                 yield i, "right in its own batch, so the others make it wrong: lengths, padding, a shared truncation"
                 continue
@@ -257,8 +250,8 @@ def mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
 
 def first_wrong(found, wanted):
     """The first wrong token, and the tokens before it."""
-    n = next(n for n in itertools.count(1) if not same(marginal(found, n), marginal(wanted, n)))
-    (got, before), (right, due) = ((marginal(which, n), marginal(which, n - 1)) for which in (found, wanted))
+    n = next(n for n in itertools.count(1) if not same(of_first(n, found), of_first(n, wanted)))
+    (got, before), (right, due) = ((of_first(n, which), of_first(n - 1, which)) for which in (found, wanted))
     *start, x = worst = max(got.keys() | right.keys(), key=lambda text: abs(got.get(text, 0) - right.get(text, 0)))
     shares = [a.get(worst, 0) / (b.get(worst[:-1]) or 1) for a, b in ((got, before), (right, due))]
     after = f"after {start}, " if start else ""
@@ -273,7 +266,7 @@ def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
     if draft is None:
         return []
     drafter = ModelDrafter(Rows(draft), sampling=sampling)
-    first = marginal(found, 1)  # compared first, which takes one round
+    first = of_first(1, found)  # compared first, which takes one round
     rooms = (lambda n_left, n_text: min(K, n_left - 1)), (lambda n_left, n_text: K)  # up to the end, or always K tokens
 
     def has(loop, n, wanted):
@@ -305,10 +298,7 @@ def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
 
 def known_loops():
     """(hint, class of loops) for each entry."""
-    for mistake in AROUND:
-        yield from ((mistake.hint, wrong) for wrong in mistake.variants)
-    for mistake in [*ONE, *verifiers.SEVERAL, *verifiers.BLOCK]:
-        yield from ((mistake.hint, loop(verifier=staticmethod(wrong))) for wrong in mistake.variants)
+    yield from loops(AROUND, [*ONE, *SEVERAL])
     for mistake in [*models.ROWS, *models.OTHERWISE]:
         if mistake.name and not getattr(mistake.wrong, "drafts", False):
             yield from ((mistake.name, partial(of_model, wrong)) for wrong in mistake.variants)

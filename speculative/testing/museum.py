@@ -20,6 +20,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from ..sampler import SpeculativeSampler
 from ..theory.candidates import P
 from ..verifiers.rejection import rejection
 from .batches import CASES, Loop
-from .cases import Case, largest_difference, same
+from .cases import TOLERANCE, Case, alike, independent, largest_difference, marginal
 from .mistakes import CONSTRUCTED, batches, drafters, models, samplers, verifiers
 from .mistakes.edits import code_of
 
@@ -219,16 +220,15 @@ def with_drafter(drafter):
     first = first_token(exact_distribution(lambda rng: generated(rng, 1)))
     if not is_right(first):
         return first, dict(enumerate(P))
-    both = {(a, b): P[a] * P[b] for a in range(len(P)) for b in range(len(P))}
-    return exact_distribution(lambda rng: generated(rng, 2)), both
+    return exact_distribution(lambda rng: generated(rng, 2)), independent([dict(enumerate(P))] * 2)
 
 
 def first_token(distribution):
-    return {x: sum(share for tokens, share in distribution.items() if tokens[0] == x) for x in range(len(P))}
+    return marginal(distribution, itemgetter(0))
 
 
 def is_right(first):
-    return same(list(first.values()), P)
+    return alike(first, dict(enumerate(P)), TOLERANCE)
 
 
 class Nine:

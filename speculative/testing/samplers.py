@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -24,12 +25,14 @@ from .cases import (
     compared,
     entry_like,
     largest_difference,
+    marginal,
     shortened,
-)  # fmt: skip
+    up_to,
+)
 from .mistakes import samplers as catalogue
 from .mistakes import verifiers
 from .sources import Sources
-from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note, told_error
+from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source, note, told_error, with_progress
 
 PROMPT = [2, 1]
 FEW_PATHS = 150  # if two tokens take no more than these, three are enumerated as well
@@ -79,7 +82,7 @@ def check_sampler(
     if with_models:  # a function of models does not know their n_ctx, and always drafts K tokens
         target.n_ctx = other.n_ctx = 2 * Target.n_ctx
     made = partial(Made, make, target, tolerance=tolerance, overshoots=with_models)
-    draft, usual = Recorded(other, sampling=Sampling()), target_sampling or Sampling()
+    draft, usual = Recorded(ModelDrafter(other, sampling=Sampling())), target_sampling or Sampling()
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
         "the target as its own draft": lambda sampling: ModelDrafter(target, sampling=sampling),
@@ -95,12 +98,10 @@ def check_sampler(
         (TEMPERATURES[0], "a greedy draft" if with_models else "a draft model", 3),  # fewer paths
         *((sampling, "a draft model", 2) for sampling in OTHERS),
     ]
-    with Progress("check_sampler", len(cases)) as progress:
-        for draft_sampling, name, K in cases:
-            sampling = target_sampling or draft_sampling
-            case = f"K = {K}, {sampling}, {name}" + (f" with {draft_sampling}" if target_sampling else "")
-            check_distribution(made(drafters[name](draft_sampling), K, sampling, case))
-            progress.step()
+    for draft_sampling, name, K in with_progress("check_sampler", cases):
+        sampling = target_sampling or draft_sampling
+        case = f"K = {K}, {sampling}, {name}" + (f" with {draft_sampling}" if target_sampling else "")
+        check_distribution(made(drafters[name](draft_sampling), K, sampling, case))
     if target_sampling is None and look_back:  # a sampling that is some function of all tokens before a row
         sampling = Sampling(processors=[AllTokens(rng)])
         drafter = ModelDrafter(other, sampling=Sampling(temperature=1 - with_models))
@@ -117,7 +118,7 @@ def check_sampler(
     greedy, tied = Sampling(temperature=0), Target(TableModel([[0.2, 0.4, 0.4]] * 3, target.n_ctx), target.calls)
     if target_sampling is None:
         drafter = ModelDrafter(other, sampling=greedy)
-        check_distribution(made(drafter, 2, greedy).elsewhere(tied, drafter, 2, greedy, TIED))
+        check_distribution(replace(made(drafter, 2, greedy, TIED), target=tied))
     takes_stops = takes_stop_tokens(made(draft, 1))
     if takes_stops:
         check_stops(made(draft, 2, usual), made(draft, 3, usual))
@@ -129,28 +130,28 @@ def check_sampler(
     )
 
 
+@dataclass
 class Made:
     """A sampler made from these parts, and how to ask it for a text."""
 
-    def __init__(
-        self,
-        make,
-        target,
-        drafter,
-        K,
-        sampling=Sampling(),
-        case="",
-        prompt=PROMPT,
-        tolerance=TOLERANCE,
-        overshoots=False,
-    ):
-        def where():
-            return f"when it is made as make(target, drafter, K={K}, sampling={sampling})"
+    make: Callable
+    target: Any
+    drafter: Any
+    K: int
+    sampling: Any = field(default_factory=Sampling)
+    case: str = ""
+    prompt: Any = field(default_factory=PROMPT.copy)
+    tolerance: float = TOLERANCE
+    overshoots: bool = False
 
-        self.elsewhere = partial(Made, make, tolerance=tolerance, overshoots=overshoots)
-        self.target, self.drafter, self.K, self.sampling = target, drafter, K, sampling
-        self.case, self.prompt, self.tolerance, self.overshoots = case, prompt, tolerance, overshoots
-        self.sampler = asked(lambda: make(target, drafter, K=K, sampling=sampling), "your sampler", where)
+    def __post_init__(self):
+        def made():
+            return self.make(self.target, self.drafter, K=self.K, sampling=self.sampling)
+
+        def where():
+            return f"when it is made as make(target, drafter, K={self.K}, sampling={self.sampling})"
+
+        self.sampler = asked(made, "your sampler", where)
         if not callable(getattr(self.sampler, "generate", None)):
             fail(f"a sampler has a method generate(prompt, n_tokens, rng); yours is {shortened(self.sampler)}")
 
@@ -232,7 +233,7 @@ def nearly_certain(made):
         sure, other = (TableModel([row] * 3, made.target.n_ctx) for row in rows)
         drafter, target = ModelDrafter(other, sampling=made.sampling), Target(sure, made.target.calls)
         case = f"K = 1, {made.sampling}, {kind}"
-        yield made.elsewhere(target, drafter, 1, made.sampling, case, prompt=[0])
+        yield replace(made, target=target, drafter=drafter, K=1, case=case, prompt=[0])
 
 
 def check_distribution(made, counts=(1, 2, 3), known=None):
@@ -259,6 +260,7 @@ AROUND = [*catalogue.SAMPLING, *catalogue.LOOPS]
 LOOKING_BACK = catalogue.LOOKING_BACK
 ONE = [*verifiers.WHOLE, *verifiers.BONUS, *verifiers.ACCEPT, *verifiers.REST]
 ONE = [mistake for mistake in ONE if len(mistake.variants) < 10]  # not those of an epsilon, which has many values
+SEVERAL = [*verifiers.SEVERAL, *verifiers.BLOCK]
 
 
 def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
@@ -270,10 +272,6 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
         return (
             "at temperature 0 your sampler does not take the first of two equal maxima, as the target alone does: "
             "np.argmax, not a softmax at a small temperature"
-        )
-    if known is None and getattr(made.sampling, "temperature", 1) == 0 and len(distribution) > 1:
-        return (
-            "your sampler draws at temperature 0, where the text is the greedy one: put the logits through `sampling`"
         )
     if "nearly" in made.case:
         return LIMIT
@@ -297,10 +295,14 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
 
 def known_samplers(made, known):
     """(hint, class of samplers) of the entries that may be wrong here; cases with K = 1 came before the others."""
-    for mistake in AROUND if known is None else known:
+    return loops(known, ()) if known else loops(AROUND, ONE if made.K == 1 else SEVERAL)
+
+
+def loops(around, inside):
+    """(hint, class of samplers) of entries that are wrong around a verifier, and of wrong verifiers."""
+    for mistake in around:
         yield from ((mistake.hint, make) for make in mistake.variants)
-    inside = ONE if made.K == 1 else [*verifiers.SEVERAL, *verifiers.BLOCK]
-    for mistake in inside if known is None else ():
+    for mistake in inside:
         yield from ((mistake.hint, catalogue.loop(verifier=staticmethod(wrong))) for wrong in mistake.variants)
 
 
@@ -308,8 +310,6 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
     """A sentence for a mistake that no entry matches."""
     if known is not None:
         return "your sampler goes wrong with a sampling that looks back, as penalties and grammars do" + catalogue.ROW_I
-    if len(distribution) == 1 and len(wanted) > 1:
-        return "the text does not depend on the generator: draw from the one that is passed, do not seed in the loop"
     if len(made.prompt) > len(PROMPT):
         return (
             "your sampler goes wrong near the end of the context: where min(K, remaining - 1, n_ctx - len(tokens) - 1) "
@@ -320,25 +320,14 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
             "even the first token does not have the target's distribution: where nothing is drafted it is a draw "
             "from sampling(target(tokens), tokens)[0]"
         )
-    if "as its own draft" in made.case:
-        return (
-            "your sampler goes wrong where every draft token is accepted, as it is where draft and target are equal: "
-            "accept x with probability min(1, p(x) / q(x)), and keep all K of them and the bonus"
-        )
     if "fewer" in made.case:
         return "your sampler goes wrong where the drafter proposes fewer than K tokens: count the tokens of the draft"
-    n_right = next(n for n in range(n_tokens) if is_off(distribution, wanted, n + 1))
+    firsts = ((of_first(n, distribution), of_first(n, wanted)) for n in range(1, n_tokens + 1))
+    n_right = next(n for n, both in enumerate(firsts) if not alike(*both, TOLERANCE))
     if n_right == 0:
         return (
             "your sampler goes wrong where a draft token is rejected: accept x with probability min(1, p(x) / q(x)), "
             "and replace the first rejected one by a draw from max(0, p - q), normalised"
-        )
-    if made.K > 1 and any(is_wrong_at_all(other) for other in nearly_certain(made)):
-        return LIMIT
-    if made.K > 1:
-        return (
-            "right for K = 1, but not for a block of several draft tokens: test draft token i against row i, with a "
-            "uniform number of its own, replace the first rejected one from its own row, and drop those after it"
         )
     return (
         f"the first {n_right} tokens are right and the next is wrong: which text, draft and rows does it come from? A "
@@ -346,21 +335,9 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
     )
 
 
-def is_wrong_at_all(made):
-    wanted = made.target.table.distribution(made.prompt, 2, made.sampling)
-    return not alike(exact_distribution(partial(made.text, 2)), wanted)
-
-
-def is_off(distribution, wanted, n):
-    return largest_difference(marginal(distribution, n), marginal(wanted, n)) > TOLERANCE
-
-
-def marginal(distribution, n):
+def of_first(n, distribution):
     """The distribution of the first n tokens."""
-    found = {}
-    for tokens, share in distribution.items():
-        found[tokens[:n]] = found.get(tokens[:n], 0) + share
-    return found
+    return marginal(distribution, lambda tokens: tokens[:n])
 
 
 # ------------------------------------------------------------------------------------------------ stops, notes
@@ -391,14 +368,10 @@ def check_stops(*made_with_draft):
                 "drop those after the first",
                 where,
             )
-        if len(tokens) > n_tokens:
-            fail(f"your sampler returns {len(tokens)} tokens where at most {n_tokens} were asked for", where)
     made = made_with_draft[0]
     for n_tokens in (1, 2, 3):
-        wanted = {}
-        for tokens, share in made.target.table.distribution(PROMPT, n_tokens, made.sampling).items():
-            text = tokens[: tokens.index(1) + 1] if 1 in tokens else tokens
-            wanted[text] = wanted.get(text, 0) + share
+        whole = made.target.table.distribution(PROMPT, n_tokens, made.sampling)
+        wanted = marginal(whole, lambda tokens: up_to(tokens, [1]))
         compared(
             "your sampler", partial(made.text, n_tokens, stop_tokens=[1]), wanted,
             lambda found: ("your sampler changes the distribution where it is given a stop token: all tokens up to the "
@@ -411,7 +384,7 @@ def check_counts(made, takes_stops):
     """Compare stats.accepted, if there is one, with the draft tokens that are in the text."""
     runs, stop = [], {"stop_tokens": [1]}
     for options, n_tokens, seed in itertools.product(({}, stop) if takes_stops else ({},), range(11), range(4)):
-        made.drafter.rounds = ()
+        made.drafter.rounds = []
         new = made.text(n_tokens, seed, **options)
         text, accepted = [*made.prompt, *new], getattr(made.stats, "accepted", None)
         if accepted is None or any(before != text[: len(before)] for before, _ in made.drafter.rounds):
@@ -428,9 +401,7 @@ def check_accepted(runs, what, stop):
         return
     n, kept, case = wrong[0]
     late = all(n > kept[-1] for n, kept, _ in wrong)
-    if not any(n for n, *_ in runs):
-        hint = f"{what} counts no draft token as accepted"
-    elif all(n == n_new for n, _, n_new, _ in runs):
+    if all(n == n_new for n, _, n_new, _ in runs):
         hint = f"{what} counts the correction and the bonus as accepted"
     elif late and all(stop in str(case) for *_, case in wrong):
         hint = f"{what} counts draft tokens after the stop token as accepted: cut n_accepted with the tokens"
@@ -503,19 +474,19 @@ class Target:
             )
         if not 1 <= n_last <= len(tokens):
             fail(f"your sampler asks the target for the last n_last = {n_last} rows of {len(tokens)} tokens{ROWS}")
-        if not all(0 <= token < self.n_vocab for token in tokens):
-            fail(f"your sampler asks the target about tokens that it does not have: {tokens}, n_vocab = {self.n_vocab}")
         return self.table(tokens, n_last)
 
 
-class Recorded(ModelDrafter):
+class Recorded:
     """A drafter that lists (the text, the draft tokens) of each draft in `rounds`."""
 
-    rounds = ()
+    def __init__(self, drafter):
+        self.drafter, self.rounds = drafter, []
+        self.model, self.sampling = drafter.model, drafter.sampling  # for loops that draft with a model alone
 
     def propose(self, tokens, K, rng):
-        draft = ModelDrafter.propose(self, tokens, K, rng)
-        self.rounds = [*self.rounds, ([*map(int, tokens)], draft.tokens.tolist())]
+        draft = self.drafter.propose(tokens, K, rng)
+        self.rounds.append(([*map(int, tokens)], draft.tokens.tolist()))
         return draft
 
 
@@ -524,7 +495,7 @@ class ShortDrafter:
 
     def __init__(self, model):
         self.drafter = ModelDrafter(model)
-        self.model, self.sampling = model, self.drafter.sampling  # for loops that draft with a model alone
+        self.model, self.sampling = model, self.drafter.sampling
 
     def propose(self, tokens, K, rng):
         draft = self.drafter.propose(tokens, min(K, 1 if tokens[-1] else 0), rng)

@@ -27,7 +27,6 @@ from ..exact.enumeration import CannotEnumerate
 from .sources import Sources
 
 COMPARED = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
-SWAPPED = {operator.lt: operator.gt, operator.le: operator.ge, operator.gt: operator.lt, operator.ge: operator.le}
 COMPUTED = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
     "rsub": lambda a, b, alpha=1: b - alpha * a,
@@ -45,9 +44,6 @@ class TorchDraws:
     ----------
     rng : RandomSource
         Usually that of `exact_distribution`.
-    grid : int, optional
-        torch.rand returns multiples of 2 ** -grid, starting at 0: 24 for PyTorch's float32. By default its numbers are
-        continuous, and u <= 0 is never true; on the grid it has a probability of 2 ** -24.
 
     Raises
     ------
@@ -56,9 +52,9 @@ class TorchDraws:
         module random or a new np.random.default_rng was used.
     """
 
-    def __init__(self, rng, grid=None):
+    def __init__(self, rng):
         self.mode, self.sources = Answers(), Sources()
-        self.mode.rng, self.mode.grid = rng, grid
+        self.mode.rng = rng
 
     def __enter__(self):
         self.sources.__enter__()
@@ -111,7 +107,7 @@ class Answers(TorchDispatchMode):
         uniforms = np.empty(math.prod(size), object)
         uniforms[:] = [self.rng.random() for _ in uniforms]
         index = torch.arange(len(uniforms), device=device).reshape(size)
-        return OpenUniforms(uniforms, index, dtype or torch.get_default_dtype(), self.grid)
+        return OpenUniforms(uniforms, index, dtype or torch.get_default_dtype())
 
     def rand_like(self, like, dtype=None, device=None, **_):
         return self.rand(like.shape, dtype or like.dtype, device or like.device)
@@ -129,9 +125,9 @@ class OpenUniforms(torch.Tensor):
     """A tensor of uniform numbers that are not drawn yet: element i is uniforms[index[i]] (see ../uniform.py)."""
 
     @staticmethod
-    def __new__(cls, uniforms, index, dtype, grid):
+    def __new__(cls, uniforms, index, dtype):
         tensor = torch.Tensor._make_wrapper_subclass(cls, index.shape, dtype=dtype, device=index.device)
-        tensor.uniforms, tensor.index, tensor.grid = uniforms, index, grid
+        tensor.uniforms, tensor.index = uniforms, index
         return tensor
 
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -139,14 +135,12 @@ class OpenUniforms(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, operation, types, arguments=(), options=None):
         name = operation.overloadpacket.__name__
-        if name in COMPARED and not options:
-            return elementwise(COMPARED[name], *arguments)
-        if name in COMPUTED and not options:
-            return elementwise(COMPUTED[name], *arguments)
+        if function := not options and {**COMPARED, **COMPUTED}.get(name):
+            return elementwise(function, *arguments)
         if name in MOVED and hasattr(arguments[0], "uniforms"):
             old, *rest = arguments
             new = operation(old.index, *rest, **(options or {}))
-            new = [cls(old.uniforms, index, old.dtype, old.grid) for index in (new if name == "unbind" else [new])]
+            new = [cls(old.uniforms, index, old.dtype) for index in (new if name == "unbind" else [new])]
             return new if name == "unbind" else new[0]
         raise CannotEnumerate(
             f"torch's {name} needs the value of a uniform number, which has no finite set of paths: the numbers of "
@@ -160,8 +154,6 @@ class OpenUniforms(torch.Tensor):
 
     def item(self):
         """The one number, to be compared."""
-        if self.grid:
-            raise CannotEnumerate("item() of a uniform number on a grid is not supported: compare the tensor itself")
         return self.uniforms[int(self.index)]
 
     def __repr__(self):
@@ -173,13 +165,13 @@ def elementwise(function, *arguments):
     first = next(argument for argument in arguments if hasattr(argument, "uniforms"))
     arrays = np.broadcast_arrays(*map(objects, arguments))
     results = np.empty(arrays[0].size, object)
-    results[:] = [applied(function, first.grid, *each) for each in zip(*(array.flat for array in arrays))]
+    results[:] = [function(*each) for each in zip(*(array.flat for array in arrays))]
     devices = {argument.device for argument in arguments if torch.is_tensor(argument)}
     device = next((one for one in devices if one.type != "cpu"), first.device)
-    if function in SWAPPED:
+    if function in COMPARED.values():
         return torch.tensor(results.astype(bool).reshape(arrays[0].shape), device=device)
     index = torch.arange(len(results), device=device).reshape(arrays[0].shape)
-    return OpenUniforms(results, index, first.dtype, first.grid)
+    return OpenUniforms(results, index, first.dtype)
 
 
 def objects(value):
@@ -187,20 +179,3 @@ def objects(value):
     if hasattr(value, "uniforms"):
         return value.uniforms[value.index.cpu().numpy()]
     return np.array(value.double().cpu().numpy() if torch.is_tensor(value) else value, dtype=object)
-
-
-def applied(function, grid, *values):
-    """function(*values), by the rules of the grid where a uniform number is compared."""
-    if function not in SWAPPED or not grid or not any(hasattr(value, "interval") for value in values):
-        return function(*values)
-    u, number = values
-    if not hasattr(u, "interval"):
-        function, u, number = SWAPPED[function], number, u
-    if hasattr(number, "interval") or not math.isfinite(number):
-        return function(u, number)
-    # u is a function of k / 2 ** grid with k = 0, 1, ..., so the comparison is between k and a threshold
-    function = function if u.rising else SWAPPED[function]
-    threshold = u.inverse(number) * 2**grid
-    below = math.ceil(threshold) if function in (operator.lt, operator.ge) else math.floor(threshold) + 1
-    is_below = type(u)(u.rng, u.interval) < below / 2**grid
-    return is_below == (function in (operator.lt, operator.le))

@@ -12,8 +12,8 @@ from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..exact.table import TableModel
 from ..logits.probs import Sampling
 from .cases import Passed
-from .draws import Draws, borrowed
-from .forms import parsed, parts_of, plain
+from .draws import Draws, borrowed, on_cpu
+from .forms import parsed, parts_of
 from .samplers import check_sampler
 from .watch import asked, told_error
 
@@ -89,24 +89,20 @@ def sampler_of(fn, form):
             model, sampling = self.models[role]
 
             def called(tokens, *_, **__):
-                given = tokens
-                has_batch, tokens = np.ndim(plain_list(tokens)) == 2, [int(token) for token in np.ravel(plain(tokens))]
-                rows = sampling(model(tokens, n_last=len(tokens)), tokens)
+                plain = on_cpu(tokens)
+                text = [int(token) for token in plain.ravel()]
+                rows = sampling(model(text, n_last=len(text)), text)
                 with np.errstate(divide="ignore"):
                     rows = rows if "probs" in words else np.log(rows)
-                rows = rows[None] if has_batch else rows
+                rows = rows[None] if plain.ndim == 2 else rows
                 if form.array is list:
                     return rows.tolist()
                 rows = form.array(rows)
-                return with_logits(rows.to(given.device) if hasattr(rows, "to") and hasattr(given, "to") else rows)
+                return with_logits(rows.to(tokens.device) if hasattr(rows, "to") and hasattr(tokens, "to") else rows)
 
             return called
 
     return OfModels
-
-
-def plain_list(tokens):
-    return tokens.tolist() if hasattr(tokens, "tolist") else tokens
 
 
 class Rows(np.ndarray):

@@ -7,7 +7,7 @@ from ..interfaces import Draft, Verifier, takes_trees
 from ..tree import is_chain
 from .cases import NEARLY_CERTAIN, TOLERANCE, WAYS, Case, Passed, compared, decided, show
 from .diagnosis import TREES, mistake_on_a_chain, mistake_on_a_tree, of_chain
-from .watch import Progress, fail, note
+from .watch import fail, note, with_progress
 
 # (n_vocab, K or parents, kind, how siblings are drawn); the first case that fails is shown
 SMALL = [(2, 1, "random"), (3, 1, "random"), (3, 0, "random")]
@@ -53,11 +53,9 @@ def check_verifier(verifier: Verifier, *, seed: int = 0, trees: bool | None = No
     rng, passed = np.random.default_rng(seed), []
     trees = takes_trees(verifier) if trees is None else trees
     shapes = [*SMALL, *SMALL_TREES, *LARGER, *LARGER_TREES] if trees else [*SMALL, *LARGER]
-    with Progress("check_verifier", len(shapes)) as progress:
-        for n_vocab, shape, kind, *way in shapes:
-            passed.append(checked_case(verifier, Case(n_vocab, shape, kind, rng, *way), passed, rng))
-            progress.step()
-        check_zero(verifier, rng)
+    for n_vocab, shape, kind, *way in with_progress("check_verifier", shapes):
+        passed.append(checked_case(verifier, Case(n_vocab, shape, kind, rng, *way), passed))
+    check_zero(verifier, rng)
     note_lost_tokens(verifier, next(case for case in passed if (case.n_vocab, case.K, case.kind) == (3, 2, "random")))
     if trees and not any(nodes == (1,) for nodes, _ in TREES[0].decisions(verifier)):
         note(
@@ -83,7 +81,7 @@ def check_it_can_be_called(verifier):
         )
 
 
-def checked_case(verifier, case, passed, rng):
+def checked_case(verifier, case, passed):
     """The case; AssertionError if the tokens do not have the target's distribution. `passed`: the cases before it."""
 
     def told(found):

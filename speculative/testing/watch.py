@@ -1,7 +1,7 @@
 """The graders' frame around each call of the graded code: compare its arguments, report errors, end calls that hang.
 
-asked(call, what, where, arguments)   call(); an error in it is reported together with the case
-note(text), Progress(what, n)         messages that are not failures
+asked(call, what, where, arguments)      call(); an error in it is reported together with the case
+note(text), with_progress(what, cases)   messages that are not failures
 """
 
 import contextlib
@@ -135,7 +135,6 @@ ADVICE = {  # a part of an exception's message: the remedy
     "object has no attribute 'tokens'": "a verifier is called as verifier(draft, target_probs, rng), in this order",
     "probabilities that add up to 1": "divide by the sum before you draw: a residual max(0, p - q) adds up to less "
     "than 1",
-    "object is not callable": "pass a function, or an object with __call__",
 }
 
 
@@ -157,21 +156,11 @@ def note(text):
     print(f"note: {text}")
 
 
-class Progress:
-    """Reports the progress of a grader on stderr if it takes more than a few seconds."""
-
-    def __init__(self, what, n):
-        self.what, self.n, self.done, self.begin, self.said = what, n, 0, perf_counter(), False
-
-    def step(self):
-        self.done += 1
-        if perf_counter() - self.begin > QUIET:
-            self.said = True
-            print(f"\r{self.what}: {self.done} of {self.n} cases", end="", file=sys.stderr, flush=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.said:
-            print(file=sys.stderr, flush=True)
+def with_progress(what, cases):
+    """The cases of a grader; their number is reported on stderr once they have taken a few seconds."""
+    begin = perf_counter()
+    for n, case in enumerate(cases, 1):
+        yield case
+        if perf_counter() - begin > QUIET:
+            end = "\n" if n == len(cases) else "\r"
+            print(f"{what}: {n} of {len(cases)} cases", end=end, file=sys.stderr, flush=True)

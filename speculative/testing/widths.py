@@ -33,8 +33,6 @@ class Width:
     m: int
     largest: float  # the largest difference of a logit from that of the row alone
     by_row: list  # [m]: the same for row 0, 1, ..., m - 1
-    flips: int  # rows whose largest logit belongs to a different token
-    n_rows: int
 
 
 @dataclass(frozen=True)
@@ -132,13 +130,12 @@ def width_audit(model, tokens, *, widths=WIDTHS, n_places=24):
     for n in reversed(places):  # the tokens after it were added one by one, and are rejected
         taken_back = max(taken_back, float(gaps(np.array(model(tokens[:n], n_last=1)), alone[n][None])[0]))
     for m in widths:
-        by_row, flips = np.zeros(m), 0
+        by_row = np.zeros(m)
         for n in places:
             model(tokens[:n], n_last=1)
             rows, wanted = np.array(model(tokens[: n + m - 1], n_last=m)), np.array([alone[n + i] for i in range(m)])
             by_row = np.maximum(by_row, gaps(rows, wanted))
-            flips += int((rows.argmax(1) != wanted.argmax(1)).sum())
-        found.append(Width(m, float(by_row.max()), by_row.tolist(), flips, len(places) * m))
+        found.append(Width(m, float(by_row.max()), by_row.tolist()))
     every = np.array(list(alone.values()))
     dtype = dtype_of(every)
     return Audit(found, dtype, unit_of(every, dtype), taken_back)

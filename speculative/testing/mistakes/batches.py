@@ -5,7 +5,6 @@ unused: padding and rejected tokens. Engines verify the draft tokens of all text
 other, where a text with k draft tokens uses k + 1 rows of the target. With a single text, all these loops are correct.
 """
 
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -112,13 +111,6 @@ def clamped(verdicts, next_token):
     return [
         verdict if verdict.n_accepted == m else Verdict(m, int(next_token(t, m))) for t, verdict in enumerate(verdicts)
     ]
-
-
-def overwrite_full(added, longest):
-    """Overwrite the last token of a text with a full draft by the first token of the next text."""
-    for own, other in pairwise(added):
-        if len(own) > longest:
-            own[-1] = other[0]
 
 
 SECTIONS = read(Path(__file__).with_suffix(".txt"), {"Batch": Batch()}, globals())

@@ -19,7 +19,8 @@ that names the mistake, and below it, indented by two spaces:
     part: accept        what the grader compares, if it is not to find out by itself (see testing/diagnosis.py)
     name: ...           for the museum: name, why, seen, and options of its toy case
 
-A line that is indented by four spaces continues the line above it, and so does a second line of a sentence.
+A line that is indented by four spaces continues the line above it, and so does a second line of a sentence. A line that
+begins with two spaces and a + is a further line of new code. A line that begins with # is a comment.
 """
 
 import ast
@@ -68,12 +69,7 @@ class Edit:
     @cached_property
     def source(self):
         """The code after the changes."""
-        code = code_of(self.right)
-        for old, new in self.changes:
-            if code.count(old) != 1:
-                raise ValueError(f"{self.__name__}: {old!r} occurs {code.count(old)} times in its code")
-            code = code.replace(old, new)
-        return code
+        return changed(code_of(self.right), self.changes, self.__name__)
 
     @cached_property
     def program(self):
@@ -82,6 +78,15 @@ class Edit:
         linecache.cache[file] = len(self.source), None, self.source.splitlines(keepends=True), file
         exec(compile(self.source, file, "exec"), names)
         return names[self.__name__]
+
+
+def changed(code, changes, name):
+    """The code after changes (old, new), in this order; ValueError unless each old text occurs once."""
+    for old, new in changes:
+        if code.count(old) != 1:
+            raise ValueError(f"{name}: {old!r} occurs {code.count(old)} times in its code")
+        code = code.replace(old, new)
+    return code
 
 
 @cache
@@ -133,10 +138,14 @@ def parsed(text):
         entries = sections[-1][1] if sections else []
         if line.startswith("["):
             sections.append((line, []))
+        elif line.startswith("  + "):
+            entries[-1][1][-1] += f"\n{line[4:]}"
         elif line.startswith("    "):
             entries[-1][1][-1] += " " + line.strip()
         elif line.startswith("  "):
             entries[-1][1].append(line.strip())
+        elif line.startswith("#"):
+            continue
         elif line and entries and not entries[-1][1]:  # the sentence goes on
             entries[-1] = (f"{entries[-1][0]} {line}", [])
         elif line:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...drafters.model import ModelDrafter
 from ...generation import Laps, Round, collect
 from ...interfaces import Draft, Verdict
 from ...logits.grammar import Grammar
@@ -122,10 +123,15 @@ def until(draft, token):
 def with_soft_rows(drafter, text, k, rng):
     """A greedy draft with the rows of a draft that was drawn."""
     greedy = replace(drafter.sampling, temperature=0)
-    draft = type(drafter)(drafter.model, sampling=greedy).propose(text, k, rng)
+    draft = ModelDrafter(drafter.model, sampling=greedy).propose(text, k, rng)
     tokens = [*text, *draft.tokens.tolist()]
     rows = drafter.sampling(drafter.model(tokens, n_last=len(draft.tokens) + 1), tokens)[:-1]
     return Draft(draft.tokens, rows)
+
+
+def rows_as_planned(loop, tokens, k):
+    """The rows of k draft tokens, however many were drafted."""
+    return loop.sampling(loop.target(tokens, n_last=min(k + 1, len(tokens))), tokens)
 
 
 # ------------------------------------------------------------------------------------------------ programs
@@ -143,18 +149,6 @@ class OneNoise(Loop):
             if not rng.random() * draft.probs[i, x] < rows[i, x]:
                 return Verdict(i, sample_token(residual(rows[i], draft.probs[i]), Repeated(self.noise.uniforms[i])))
         return Verdict(len(draft.tokens), sample_token(rows[-1], rng))
-
-
-class Planned(Loop):
-    """Asks for the rows of all tokens that it wanted to be drafted."""
-
-    def propose(self, text, k, rng):
-        self.k = k
-        return self.drafter.propose(text, k, rng)
-
-    def rows(self, text, drafted):
-        tokens = [*text, *drafted]
-        return self.sampling(self.target(tokens, n_last=min(self.k + 1, len(tokens))), tokens)
 
 
 SECTIONS = read(Path(__file__).with_suffix(".txt"), {"Loop": Loop}, globals())

@@ -70,14 +70,6 @@ def is_last(draft, child):
     return len(siblings) > 1 and child == siblings[-1]
 
 
-def without_elder(draft, child):
-    """The row of the eldest sibling without the tokens of this node's elder siblings."""
-    siblings = draft.children(draft.parents[child])
-    row = draft.probs[siblings[0]].copy()
-    row[draft.tokens[siblings[: siblings.index(child)]]] = 0
-    return row / row.sum() if row.any() else draft.probs[child]
-
-
 # ------------------------------------------------------------------------------------------------ programs
 
 typical = Typical()
@@ -150,5 +142,5 @@ def leaves_an_accepted_node(decisions):
 
 PROGRAMS = {"chain": chain, "rejection": rejection, "block": block, "traversal": traversal}
 SECTIONS = read(Path(__file__).with_suffix(".txt"), PROGRAMS, globals())
-WHOLE, ACCEPT, REST, BONUS, SEVERAL, BLOCK, TREES, OTHERWISE = SECTIONS.values()
+WHOLE, ACCEPT, REST, BONUS, NONE_OF_ALL, SEVERAL, BLOCK, TREES, OTHERWISE = SECTIONS.values()
 CHAINS = [*WHOLE, *ACCEPT, *REST, *BONUS, *SEVERAL, *BLOCK, *OTHERWISE]

@@ -1,32 +1,23 @@
-"""An answer as an edit of a right one; files of such edits.
+"""Answers as edits of a right one: the text files here have the format of speculative/testing/mistakes/edits.py.
 
-    [verifier]                     what is edited
-    the hint, a regular expression
-      - old text, which occurs once in the code
-      + new text                   several lines are a text of several lines, and further changes follow
-
-The hint is "right: ..." for another right answer, and "note: ..." for one that passes with this note.
+The sentence of an entry is the hint, a regular expression: "right: ..." for a different right answer, and "note: ..."
+for one that passes with this note.
 """
 
 import ast
 import linecache
 import re
 
+from speculative.testing.mistakes.edits import changed, changes_in, parsed
+
 
 def read_edits(path):
     """[(what is edited, hint, changes (old, new, old, new, ...)), ...] of a file."""
-    edits = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        is_new, text = line.startswith("  + "), line[4:]
-        if line.startswith("["):
-            of = line.strip("[]")
-        elif not is_new and not line.startswith("  - "):
-            edits += [(of, line, [])] if line and not line.startswith("#") else []
-        elif len(edits[-1][2]) % 2 == is_new:
-            edits[-1][2].append(text)
-        else:
-            edits[-1][2][-1] += f"\n{text}"
-    return [(of, hint, tuple(changes)) for of, hint, changes in edits]
+    return [
+        (header.strip("[]"), hint, sum(changes_in(lines, "", ""), ()))
+        for header, entries in parsed(path.read_text(encoding="utf-8"))
+        for hint, lines in entries
+    ]
 
 
 def edited(source, name, *changes, kept=()):
@@ -38,11 +29,8 @@ def edited(source, name, *changes, kept=()):
         "".join(part) for part in (lines[:begin], lines[begin : node.end_lineno], lines[node.end_lineno :])
     )
     code = re.sub(r"^ *#.*\n", "", code, flags=re.M)  # a comment may say what the code does
-    for old, new in zip(changes[::2], changes[1::2], strict=True):
-        if code.count(old) != 1:
-            raise ValueError(f"{name}: {old!r} occurs {code.count(old)} times")
-        code = code.replace(old, new)
-    text, file = head + code + tail, f"<{name} {changes!r}>"
+    text = head + changed(code, zip(changes[::2], changes[1::2], strict=True), name) + tail
+    file = f"<{name} {changes!r}>"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file  # so that graders can show a line
     names = dict(kept)
     exec(compile(text, file, "exec"), names)

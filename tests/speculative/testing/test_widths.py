@@ -50,7 +50,7 @@ def test_the_librarys_models_are_bitwise_identical(pair):
     target, draft, tokens = pair
     for model, text in ((target, tokens), (draft, tokens), (TableModel.random(5), [0, 1, 2, 3, 4, 0, 1, 2, 3])):
         audit = audited(model, text)
-        assert audit.largest == 0 and all(width.flips == 0 for width in audit.widths)
+        assert audit.largest == 0
         assert verdict(audit) == "bitwise identical: a row does not depend on the rows computed with it"
     assert first_difference(target, ModelDrafter(draft), tokens, 12, 3) is None
 
