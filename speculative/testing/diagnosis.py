@@ -243,8 +243,11 @@ def with_one_token(verifier):
         hint, errors = named(verifier, "one")
         [none_of_all] = catalogue.NONE_OF_ALL  # which never accepts a single token either
         if hint and hint.startswith("you never accept"):
-            views = view_of(verifier, "several", "accept"), known(none_of_all.variants[0], "several", "accept")
-            hint = none_of_all.hint if distance(*views) < 1e-9 else hint
+            found = view_of(verifier, "several", "accept")
+            if distance(found, known(none_of_all.variants[0], "several", "accept")) < 1e-9:
+                hint = none_of_all.hint
+            elif any(nodes for row in found.values() for nodes in row):
+                hint = "a single draft token is never accepted, and of several some are: n_accepted ranges from 0 to K"
         elif not hint or ("rest" in errors and errors["accept"] > 1e-13):  # the test is wrong, and has no entry
             hint = limit_of(verifier) or hint
         hint = hint or unknown_on_one_token(verifier, errors)
@@ -325,7 +328,9 @@ def of_the_case(verifier, case):
 
 
 def unknown_on_one_token(verifier, errors):
-    """A sentence for a mistake that no entry matches."""
+    """A sentence for a mistake that no entry matches; None if there is no mistake."""
+    if errors["all"] < 1e-13:
+        return None
     if errors["all"] < 2e-3:  # the errors of float16 are smaller
         if errors["bonus"] == errors["accept"] == 0 or max(errors["bonus"], errors["accept"]) < 1e-13:
             return (
@@ -382,6 +387,11 @@ def mistake_on_a_tree(verifier, failed, passed):
     trees = [other for other in passed if not is_chain(other.parents)]
     if hint:
         return hint
+    if failed.K > 1 and all(other.K == 1 for other in trees):
+        return (
+            "right for trees of depth 1, but not below: after a node is accepted its children meet "
+            "target_probs[node + 1], with new uniform numbers"
+        )
     before = trees[0].way if trees else "in chains"
     return (
         f"right for siblings {before}, but not for siblings {failed.way} ({failed.kind}): row j of draft.probs is the "

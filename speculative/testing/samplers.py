@@ -273,6 +273,10 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
             "at temperature 0 your sampler does not take the first of two equal maxima, as the target alone does: "
             "np.argmax, not a softmax at a small temperature"
         )
+    if known is None and getattr(made.sampling, "temperature", 1) == 0 and len(distribution) > 1:
+        return (
+            "your sampler draws at temperature 0, where the text is the greedy one: put the logits through `sampling`"
+        )
     if "nearly" in made.case:
         return LIMIT
     found = {n_tokens: distribution}
@@ -310,6 +314,8 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
     """A sentence for a mistake that no entry matches."""
     if known is not None:
         return "your sampler goes wrong with a sampling that looks back, as penalties and grammars do" + catalogue.ROW_I
+    if len(distribution) == 1 and len(wanted) > 1:
+        return "the text does not depend on the generator: draw from the one that is passed, do not seed in the loop"
     if len(made.prompt) > len(PROMPT):
         return (
             "your sampler goes wrong near the end of the context: where min(K, remaining - 1, n_ctx - len(tokens) - 1) "
@@ -320,6 +326,11 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
             "even the first token does not have the target's distribution: where nothing is drafted it is a draw "
             "from sampling(target(tokens), tokens)[0]"
         )
+    if "as its own draft" in made.case:
+        return (
+            "your sampler goes wrong where every draft token is accepted, as it is where draft and target are equal: "
+            "accept x with probability min(1, p(x) / q(x)), and keep all K of them and the bonus"
+        )
     if "fewer" in made.case:
         return "your sampler goes wrong where the drafter proposes fewer than K tokens: count the tokens of the draft"
     firsts = ((of_first(n, distribution), of_first(n, wanted)) for n in range(1, n_tokens + 1))
@@ -328,6 +339,11 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
         return (
             "your sampler goes wrong where a draft token is rejected: accept x with probability min(1, p(x) / q(x)), "
             "and replace the first rejected one by a draw from max(0, p - q), normalised"
+        )
+    if made.K > 1:
+        return (
+            "right for K = 1, but not for a block of several draft tokens: test draft token i against row i, with a "
+            "uniform number of its own, replace the first rejected one from its own row, and drop those after it"
         )
     return (
         f"the first {n_right} tokens are right and the next is wrong: which text, draft and rows does it come from? A "

@@ -93,6 +93,11 @@ def rows_are(d, relation):
     return bool(several) and all(relation(rows) for rows in several)
 
 
+def next_row(d):
+    later = [rows[1] for _, rows, _ in d.drafts if len(rows) > 1 and rows[0] == tuple(d.row)]
+    return d.i == 0 and bool(later) and all(close(d.got, row) for row in later)
+
+
 def through_half(row):
     half = row.astype(np.float16).astype(float)
     return half / half.sum()
@@ -160,6 +165,7 @@ IN_CHAINS = [
             tell=lambda d: len(d.by_row) > 1 and all((w > 0).sum() == 1 for w in d.by_row.values())),
     Mistake("draft token i is drawn from the row of the token before it: append each draft token to the text before "
             "the next is drawn", tell=lambda d: d.i > 0 and close(d.got, d.first)),
+    Mistake("your rows are one off: what token i was drawn from is your row i + 1", tell=next_row),
     Mistake("a draft token that was drawn is dropped, and the kept ones are not draws from the row: keep a token once "
             "it is drawn, or decide to stop before drawing",
             Chain(lambda row, rng: (None if row[x := sample_token(row, rng)] < 0.3 else x, row)),
@@ -174,6 +180,9 @@ IN_TREES = [
             Siblings(lambda tokens, rng: (sample_distinct(Q, 2, rng)[0], [Q, Q])), name="the first row for every "
             "sibling",
             tell=lambda d: bool(d.elder) and d.others.any() and close(d.got, d.others)),
+    Mistake("the row of a later sibling leaves out the tokens before it, but it may be drawn as one of them: draw "
+            "without replacement, or return the whole row",
+            tell=lambda d: bool(d.elder) and d.row[d.elder].max() == 0 < d.got[d.elder].max()),
     Mistake("the token is always the same, but neither the most probable nor is its row one-hot: does the drafter keep "
             "random numbers from an earlier call? Draw new ones from rng in each call",
             tell=lambda d: (d.got > 0).sum() == 1 and d.row[d.got.argmax()] < d.rest.max()),

@@ -225,6 +225,8 @@ IN_TREES = [
                       | np.equal.outer(parents, np.arange(len(parents)))),
             tell=lambda m: any(differ(m, [a, 0, 1, 1], DEEP, 3, a, 0, 1) for a in (0, 1))
             and same_logits(*(m.rows([a, 0, 1, 1], DEEP)[3] for a in (0, 1))), name="only the parent visible"),
+    Mistake("a node sees the wrong nodes: its row sees the text, all its ancestors and itself, and nothing else",
+            tell=lambda m: any(differ(m, [a, 0, 1, 1], DEEP, 3, a, 0, 1) for a in (0, 1))),
     Mistake("after a tree the model's answer changes along an accepted branch: the keys and values of its nodes must "
             "be moved together, after the text, and those of the other nodes forgotten",
             attention(move=lambda self, slot, to: None), tell=moves_wrongly, name="slots not moved"),

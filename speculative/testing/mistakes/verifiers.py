@@ -70,6 +70,14 @@ def is_last(draft, child):
     return len(siblings) > 1 and child == siblings[-1]
 
 
+def without_elder(draft, child):
+    """The row of the eldest sibling without the tokens of this node's elder siblings."""
+    siblings = draft.children(draft.parents[child])
+    row = draft.probs[siblings[0]].copy()
+    row[draft.tokens[siblings[: siblings.index(child)]]] = 0
+    return row / row.sum() if row.any() else draft.probs[child]
+
+
 # ------------------------------------------------------------------------------------------------ programs
 
 typical = Typical()
