@@ -22,7 +22,8 @@ from gpt2np.reference import forward
 from gpt2np.tokenizer import AddedToken, NumberTokenizer
 
 SHAPE = HParams(n_vocab=2048, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
-CONFIG = {"model_type": "gpt2", "vocab_size": 2048, "n_positions": 29, "n_embd": 21, "n_head": 3, "n_layer": 2}
+CONFIG = {"model_type": "gpt2", "vocab_size": 2048, "n_positions": 29, "n_embd": 21, "n_head": 3, "n_layer": 2,
+          "n_inner": 84, "activation_function": "gelu_pytorch_tanh"}  # fmt: skip
 NANO = {"vocab_size": 2048, "block_size": 29, "n_embd": 21, "n_head": 3, "n_layer": 2, "bias": True, "dropout": 0.0}
 TOKENS = [5, 3, 2, 7, 11, 1000]
 TEXTS = ["Hello <s> world", "<|user|> Hi<|user|>", " a  b\n", "", "Grüße 😀<|endoftext|>the king", "overthe the covid"]
@@ -47,13 +48,31 @@ def logits(folder):
     return gpt2np.load(folder)[0](TOKENS, n_last=len(TOKENS))
 
 
-def test_prefixes_are_dropped_and_a_head_may_be_the_only_copy_of_the_embeddings(folder):
+def test_prefixes_and_masks_are_dropped_and_a_head_may_be_the_only_copy_of_the_embeddings(folder):
     plain = logits(folder)
+    masks = {"h.0.attn.bias": np.ones((1, 1, 29, 29), bool), "h.1.attn.masked_bias": np.array(-1e4, np.float32)}
     for prefix in (*PREFIXES, "base_model.model.transformer.", "_orig_mod.module.transformer."):
-        tensors = random_tensors(SHAPE)
+        tensors = random_tensors(SHAPE) | masks
         tensors["lm_head.weight"] = tensors.pop("wte.weight")
-        written(folder, {f"{prefix}{name}": tensor for name, tensor in tensors.items()})
+        twice = {"ln_f.bias": tensors["ln_f.bias"]}  # with the same numbers
+        written(folder, {f"{prefix}{name}": tensor for name, tensor in tensors.items()} | twice)
         np.testing.assert_array_equal(logits(folder), plain, err_msg=prefix)
+
+
+def test_float32_matrices_are_used_in_place_and_other_floats_are_converted():
+    tensors = random_tensors(SHAPE)
+    tensors["wte.weight"] = np.where(np.arange(21) == 5, np.float32(np.nan), tensors["wte.weight"])
+    tensors["lm_head.weight"] = tensors["wte.weight"].copy()  # a copy of the embeddings may have NaN
+    for dtype in (np.float32, np.float16, np.float64):
+        tensors["wpe.weight"] = tensors["wpe.weight"].astype(dtype)
+        tensors["h.1.attn.c_attn.weight"] = tensors["h.1.attn.c_attn.weight"].astype(dtype, copy=False)
+        params = build_params(tensors, SHAPE, "file")
+        matrix = params["blocks"][1]["attn"]["c_attn"]["w"]
+        assert params["wte"] is tensors["wte.weight"] and params["wpe"].dtype == matrix.dtype == np.float32
+        assert (matrix is tensors["h.1.attn.c_attn.weight"]) == (dtype == np.float32)
+        np.testing.assert_array_equal(matrix, tensors["h.1.attn.c_attn.weight"].astype(np.float32))
+    small = params["blocks"][0]["ln_2"]["g"]
+    assert not np.shares_memory(small, tensors["h.0.ln_2.weight"]) and not small.flags.writeable
 
 
 def test_shards_are_read_and_fetched(folder):
