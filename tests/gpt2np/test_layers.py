@@ -69,4 +69,4 @@ def test_the_last_block_computes_the_last_rows_only(shape, n_last, monkeypatch):
         model = random_gpt2(shape)
         assert np.array_equal(model(tokens, n_last, parents), rows[-n_last:])
         assert n_rows == [len(tokens)] * (shape.n_layer - 1) + [n_last]
-    assert np.array_equal(forward(prompt, model.params, shape.n_head, n_last), model(prompt, n_last))
+    assert np.array_equal(forward(prompt, model.params, shape.n_head, np.uint8(n_last)), model(prompt, n_last))

@@ -17,9 +17,10 @@ from gpt2np import HParams, Tokenizer
 from gpt2np.files.loading import find_folder
 from gpt2np.files.params import build_params
 from gpt2np.files.table import PREFIXES, files_read
+from gpt2np.files.tokenizer_files import load_tokenizer
 from gpt2np.layers import exact_gelu
 from gpt2np.reference import forward
-from gpt2np.tokenizer import AddedToken, NumberTokenizer
+from gpt2np.tokenizer import AddedToken, NumberTokenizer, byte_symbols
 
 SHAPE = HParams(n_vocab=2048, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 CONFIG = {"model_type": "gpt2", "vocab_size": 2048, "n_positions": 29, "n_embd": 21, "n_head": 3, "n_layer": 2,
@@ -123,6 +124,18 @@ def test_windows_line_ends_and_byte_order_marks(folder):
         text = (folder / name).read_text(encoding="utf-8").replace("\n", "\r\n")
         (folder / name).write_bytes(text.encode("utf-8-sig"))
     assert gpt2np.load(folder)[1].encode(TEXTS[4]) == plain
+
+
+@pytest.mark.parametrize("read", [load_tokenizer, Tokenizer.from_files])
+def test_the_last_merge_counts_and_number_signs_are_not_a_comment(tmp_path, read):
+    files = tmp_path / "vocab.json", tmp_path / "merges.txt"
+    symbols = [*byte_symbols().values(), "ab", "##"]
+    for merges in ("#version: 0.2\na b\n", "#version: 0.2\na b", "a b", "#version: 0.2\r\na b\r\n", "# #\na b\n"):
+        n_vocab = 258 if "# #" in merges else 257
+        files[0].write_text(json.dumps({symbol: i for i, symbol in enumerate(symbols[:n_vocab])}), encoding="utf-8")
+        files[1].write_bytes(merges.encode())
+        assert read(*files).encode("##ab")[-1] == 256
+        assert n_vocab == 257 or read(*files).encode("##ab") == [257, 256]
 
 
 NAMES = st.sampled_from(["<s>", "<|user|>", "the", "king", " a", "é", "<", "ng "])
