@@ -55,12 +55,3 @@ def golden(request):
             raise AssertionError("\n".join([f"{path.name} differs: pytest --update, and read the difference", *lines]))
 
     return compare
-
-
-def pytest_terminal_summary(terminalreporter):
-    """The table of test_machines.py."""
-    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, ())]
-    rows = [value for report in reports for name, value in report.user_properties if name == "machine"]
-    if rows:
-        terminalreporter.section("machines: times of a few matrices for one row and for five")
-        terminalreporter.write("\n".join(rows) + "\n")

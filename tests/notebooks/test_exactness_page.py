@@ -1,4 +1,4 @@
-"""Notebook 05, the page that is read without running it: short, and no figure, quotation or number can go stale."""
+"""Notebook 05, the page that is read without running it: no figure, quotation or number can go stale."""
 
 import ast
 import json
@@ -35,14 +35,6 @@ def visible(cells):
     return [cell for cell in cells if cell.cell_type == "code" and not HIDDEN & {*cell.metadata.get("tags", ())}]
 
 
-def test_a_reader_sees_few_lines_of_code(cells):
-    lines = [line for cell in visible(cells) for line in cell.source.splitlines() if line.strip()]
-    assert len(lines) <= 80
-    assert max(map(len, lines)) <= 90
-    printed = "".join(output.get("text", "") for cell in visible(cells) for output in cell.outputs)
-    assert max(map(len, printed.splitlines())) <= 90
-
-
 def test_every_cell_asserts_what_is_said_before_it(cells):
     for cell in visible(cells):
         assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(cell.source))), cell.source
@@ -58,13 +50,6 @@ def test_its_figures_have_a_description(cells):
     for cell in visible(cells):
         if any("image/png" in output.get("data", {}) for output in cell.outputs):
             assert len(cell.metadata.mystnb.image.alt) > 40
-
-
-def test_the_recorded_audit_is_of_four_releases(tales):
-    rows = json.loads((FOLDER / "figures" / "audit.json").read_text(encoding="utf-8"))
-    assert [row["verdict"] for row in rows] == ["lossless", "NOT LOSSLESS", "NOT LOSSLESS", "lossless"]
-    assert {row["setting"] for row in rows} == {"a draft model"}
-    assert [*tales.releases()[0]] == ["4.40.2", "4.41.2", "4.44.2", "4.45.0"]
 
 
 def test_the_quoted_code_is_what_the_packages_were_searched_for(cells):
