@@ -130,14 +130,6 @@ def test_two_seeds_are_two_exams_and_one_seed_is_one(script, tmp_path):
     assert (tmp_path / "exam_1.md").read_text(encoding="utf-8") == edited
 
 
-def test_the_page_of_slides_replaces_neither_its_source_nor_an_edited_page(tool, tmp_path):
-    for output in (TEACHING / "slides.md", tmp_path / "slides.html"):
-        (tmp_path / "slides.html").write_text("mine", encoding="utf-8")
-        before = output.read_bytes()
-        said = tool("teaching/slides", "--output", output)
-        assert said.returncode == 2 and "is a different file" in said.stderr and output.read_bytes() == before
-
-
 SLIDES = (TEACHING / "slides.md").read_text(encoding="utf-8")
 MEASURED = "\n".join(
     path.read_text(encoding="utf-8")

@@ -180,7 +180,7 @@ def test_what_the_hub_has_but_is_no_gpt2_here(hub, tmp_path, monkeypatch):
 
 
 def test_a_repository_as_transformers_saves_it(hub, tmp_path):
-    """With tokenizer.json alone and weights in shards."""
+    """With tokenizer.json alone and weights in shards, of which one fails at first."""
     model, tokenizer = gpt2np.load("tiny-draft")
     gpt2np.save(model, tokenizer, tmp_path / "saved")
     tensors, index = read_safetensors(tmp_path / "saved" / "model.safetensors"), {}
@@ -192,6 +192,11 @@ def test_a_repository_as_transformers_saves_it(hub, tmp_path):
     (tmp_path / "saved" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
     for path in (tmp_path / "saved").iterdir():
         hub.files[f"/owner/new/resolve/main/{path.name}"] = path.read_bytes()
+    last = "/owner/new/resolve/main/model-1-of-2.safetensors"
+    hub.files[last], whole = b"{}", hub.files[last]
+    with pytest.raises(DownloadError, match="model-1-of-2"):
+        gpt2np.load("owner/new", tmp_path)
+    hub.files[last] = whole
     loaded, its = gpt2np.load("owner/new", tmp_path)
     ids = tokenizer.encode("Once upon a time")
     assert its.encode("Once upon a time") == ids and np.array_equal(loaded(ids), model(ids))
