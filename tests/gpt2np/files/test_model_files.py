@@ -1,21 +1,8 @@
-"""Which files a folder has, and where a model's files are. What a folder lacks: test_refusals.py."""
+"""Where a model's files are. Those of a folder: test_folders.py; what it lacks: test_refusals.py."""
 
 import pytest
 
-from gpt2np.files.model_files import SOURCES, files_of, find_on_disk, url_of
-
-
-def test_either_vocabulary_goes_with_either_layout(tmp_path):
-    for source, names in SOURCES.items():
-        for vocabulary in (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")):
-            folder = tmp_path / source / vocabulary[0]
-            folder.mkdir(parents=True)
-            for name in (*names, *vocabulary):
-                if name in vocabulary or not name.startswith(("vocab", "merges", "encoder")):
-                    (folder / name).touch()
-            files = files_of(folder)
-            assert files.layout == source and [path.name for path in files.tokenizer] == [*vocabulary]
-            assert {files.config, files.weights, *files.tokenizer} <= {*files.all} == {*folder.iterdir()}
+from gpt2np.files.model_files import SOURCES, find_on_disk, url_of
 
 
 @pytest.mark.parametrize(
