@@ -47,8 +47,7 @@ def test_a_prompt_of_any_length_has_the_rows_of_the_reference_and_of_its_end_alo
 @pytest.mark.parametrize("n_threads", [3], indirect=True)
 def test_the_first_half_of_a_long_prompt_looks_at_no_more_than_it_sees(strategy, n_threads):
     q, keys, mask = random_array(2, 400, 16), random_array(2, 16, 512, seed=1), triangle(512)[100:500]
-    values = np.where(
-        np.arange(512)[:, None] < 384, random_array(2, 512, 32, seed=2), np.float32("nan")
-    )  # a weight of 0 does not hide these
+    is_late = np.arange(512)[:, None] >= 384
+    values = np.where(is_late, np.float32("nan"), random_array(2, 512, 32, seed=2))  # a weight of 0 does not hide NaN
     unseen = np.isnan(weighted_sums(q, keys, values, mask, strategy)).any(axis=(0, 2))
     assert not unseen[:200].any() and unseen[200:].all()  # the first half sees 300 tokens
