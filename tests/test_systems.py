@@ -9,26 +9,18 @@ from helpers import ROOT
 
 from speculative import ModelDrafter, SpeculativeSampler
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "tests" / "shared")}
-IMPORTING = [ROOT / "tests" / folder for folder in ("gpt2np/kernels", "speculative/cli")]
-TOUCHING = [*IMPORTING, ROOT / "tests" / "gpt2np" / "files", ROOT / "tests" / "speculative" / "measuring"]
-
-
-def pytest_like_windows(*arguments):
-    command = [sys.executable, "-m", "pytest", "-p", "like_windows", "-p", "no:cacheprovider", "-n", "0", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=900)
-
-
-@pytest.mark.slow
-def test_the_tests_are_collected_on_other_systems():
-    """Those that could not be, when they imported pty or resource, or asked for a forkserver."""
-    result = pytest_like_windows("--collect-only", "-m", "", *IMPORTING)
-    assert result.returncode == 0, result.stdout
+TOUCHING = ("gpt2np/kernels", "gpt2np/files", "speculative/cli", "speculative/measuring")
 
 
 @pytest.mark.slow
 def test_the_tests_run_or_are_skipped_on_other_systems():
-    result = pytest_like_windows("-rs", *TOUCHING)
+    """Also those that could not be collected, if they imported pty or resource, or asked for a forkserver."""
+    folders = [ROOT / "tests" / folder for folder in TOUCHING]
+    command = [sys.executable, "-m", "pytest", "-p", "like_windows", "-p", "no:cacheprovider", "-n", "0", "-rs"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests" / "shared")}
+    result = subprocess.run(
+        [*command, *folders], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900
+    )
     assert result.returncode == 0 and "SKIPPED" in result.stdout, result.stdout
 
 

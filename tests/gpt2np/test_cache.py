@@ -48,23 +48,6 @@ def test_what_is_kept_was_computed_for_the_same_path(text, nodes, more, more_nod
     assert layer.keys[0, 0, :n].tolist() == layer.values[0, :n, 0].tolist() == found[:n]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
-@given(TEXTS, NODES, st.integers(0, 3))
-def test_a_token_of_a_tree_has_the_position_and_the_mask_of_its_path(text, nodes, begin):
-    tokens = tree(text, nodes)
-    positions, mask = tokens.positions_and_mask(min(begin, len(text) - 1))
-    begin, slots = min(begin, len(text) - 1), range(len(tokens.tokens))
-    if not nodes:
-        assert (positions, mask) == (slice(begin, len(text)), None)
-        return
-    above = {-1: []}  # slot -> the slots of its path
-    for slot in slots:
-        above[slot] = [*above[tokens.parent_slot(slot)], slot]
-    assert positions.tolist() == [len(above[slot]) - 1 for slot in slots[begin:]] and mask.dtype == np.float32
-    seen = [[other in above[slot] for other in slots] for slot in slots[begin:]]
-    np.testing.assert_array_equal(mask, np.where(seen, 0, -np.inf))
-
-
 def test_a_long_context_takes_memory_only_when_it_is_used():
     model = random_gpt2(HParams(n_vocab=17, n_ctx=20_000, n_embd=8, n_head=2, n_layer=1))
     tracemalloc.start()

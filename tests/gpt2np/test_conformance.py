@@ -17,7 +17,7 @@ from helpers import interrupted, random_eagle, random_gpt2, random_heads, random
 import gpt2np
 from gpt2np import GPT2, EarlyExit, HParams
 from gpt2np.cache import KVCache
-from gpt2np.kernels import matmul
+from gpt2np.kernels import matmul, threads
 from speculative.tree import path
 
 SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=3)
@@ -129,14 +129,14 @@ def check(name, used, tokens, n_last=1, parents=()):
         assert row.tobytes() == wanted, (tokens, n_last, parents, i)
 
 
-def texts(n):
+def texts(shape, n, seed=0):
     """(tokens, n_last, parents) of texts that extend, branch and shrink, and of trees that they go along."""
-    rng = np.random.default_rng(0)
-    for tokens, n_last in walk(new_gpt2(SHAPE), n):
+    rng = np.random.default_rng(seed)
+    for tokens, n_last in walk(shape, n, seed):
         yield tokens, min(n_last, 6), ()
-        if len(tokens) < SHAPE.n_ctx - 9:
+        if len(tokens) < shape.n_ctx - 9:
             parents = [int(rng.integers(-1, i)) if i else -1 for i in range(6)]
-            nodes = rng.permutation(SHAPE.n_vocab)[:6].tolist()  # siblings carry different tokens
+            nodes = rng.permutation(shape.n_vocab)[:6].tolist()  # siblings carry different tokens
             for n_nodes in (2, 6):  # a tree that grows
                 yield [*tokens, *nodes[:n_nodes]], n_nodes + 1, parents[:n_nodes]
             along = [*tokens, *(nodes[i] for i in path(parents, int(rng.integers(6))))]
@@ -148,13 +148,37 @@ def texts(n):
 def test_the_bits_of_the_path_alone_whatever_was_asked_before(name, strategy):
     member = MEMBERS[name]
     used = member.make(SHAPE)
-    for i, asked in enumerate(texts(9)):
+    for i, asked in enumerate(texts(SHAPE, 9)):
         check(name, used, *asked)
         if i % 3:
             member.meanwhile(used, *asked)
     if hasattr(used, "reset"):
         used.reset()
         check(name, used, [1, 2, 3], 2)
+
+
+LANES = [
+    HParams(n_vocab=53, n_ctx=300, n_embd=3 * 7, n_head=3, n_layer=2),
+    HParams(n_vocab=40, n_ctx=150, n_embd=16, n_head=1, n_layer=2),
+    pytest.param(HParams(n_vocab=700, n_ctx=150, n_embd=1024, n_head=4, n_layer=1), marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("shape", LANES, ids=["small", "one head", "large"])
+@pytest.mark.parametrize("n_threads", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 5))], indirect=True)
+def test_several_texts_in_one_pass_have_the_bits_of_a_lone_model(shape, strategy, n_threads, monkeypatch):
+    """In each pass some of the lanes take part, in any order."""
+    monkeypatch.setattr(threads, "LEAST", 1)
+    model, rng = random_gpt2(shape), np.random.default_rng(0)
+    lanes, alone, waiting = model.lanes(5), copy.copy(model), [[*texts(shape, 3, seed)] for seed in range(5)]
+    while any(waiting):
+        asked = [i for i in rng.permutation(5) if waiting[i] and (rng.random() < 0.7 or sum(map(bool, waiting)) < 3)]
+        calls = [(lanes[i], *waiting[i].pop(0)) for i in asked]
+        for (_, *call), rows in zip(calls, lanes[0].together(calls) if calls else ()):
+            assert rows.tobytes() == alone(*call).tobytes(), (asked, call)
+        for i in asked[:2]:  # the hidden states are those of the text
+            if not waiting[i]:
+                assert lanes[i].states([*range(1, 9)], 3).tobytes() == alone.states([*range(1, 9)], 3).tobytes()
 
 
 COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda used: pickle.loads(pickle.dumps(used))}
@@ -191,8 +215,8 @@ def test_threads_share_it(name):
 
     sys.setswitchinterval(1e-5)
     try:
-        with ThreadPoolExecutor(6) as threads:
-            list(threads.map(ask, range(6)))
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(ask, range(6)))
     finally:
         sys.setswitchinterval(interval)
 

@@ -39,10 +39,6 @@ def test_layers_by_their_formulas(module):
     x = np.linspace(-30, 30, 601, dtype=np.float32)
     exact = [0.5 * t * (1 + math.tanh(math.sqrt(2 / math.pi) * (t + 0.044715 * t**3))) for t in x.tolist()]
     np.testing.assert_allclose(module.gelu(x), exact, rtol=1e-5, atol=1e-6)
-    x, g, b = (random_array(*shape, seed=i) * 3 + 1 for i, shape in enumerate(((5, 7), (7,), (7,))))
-    exact = x.astype(float)
-    exact = (exact - exact.mean(-1, keepdims=True)) / np.sqrt(exact.var(-1, keepdims=True) + 1e-5) * g + b
-    np.testing.assert_allclose(module.layer_norm(x, g, b), exact, rtol=1e-5, atol=1e-5)
     x = np.array([[0, np.log(3), -np.inf], [1000, 1000, 1000]], np.float32)
     np.testing.assert_allclose(reference.softmax(x), [[0.25, 0.75, 0], [1 / 3, 1 / 3, 1 / 3]], rtol=1e-6)
     assert reference.softmax(x).dtype == np.float32
@@ -69,4 +65,4 @@ def test_the_last_block_computes_the_last_rows_only(shape, n_last, monkeypatch):
         model = random_gpt2(shape)
         assert np.array_equal(model(tokens, n_last, parents), rows[-n_last:])
         assert n_rows == [len(tokens)] * (shape.n_layer - 1) + [n_last]
-    assert np.array_equal(forward(prompt, model.params, shape.n_head, n_last), model(prompt, n_last))
+    assert np.array_equal(forward(prompt, model.params, shape.n_head, np.uint8(n_last)), model(prompt, n_last))

@@ -1,31 +1,19 @@
 """The model by its definition: the logits of the reference, and no more work than they take."""
 
 import numpy as np
-import pytest
 from helpers import in_float64, random_gpt2, random_tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpt2np.model
 from gpt2np import HParams, reference
-from gpt2np.cache import KVCache, TokenTree
+from gpt2np.cache import KVCache
 from gpt2np.model import forward
 
 SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 
 
-def uncached(model, tokens, n_last):
-    return reference.forward(tokens, model.params, model.hparams.n_head)[-n_last:]
-
-
-def rounding(model, tokens, n_last):
-    """The largest error of the reference in float32: with a few columns, layer norm may magnify an error a lot."""
-    exact = reference.forward(tokens, in_float64(model.params), model.hparams.n_head)[-n_last:]
-    assert exact.dtype == np.float64
-    return np.abs(uncached(model, tokens, n_last) - exact).max()
-
-
-def assert_close(logits, expected, error=0):
+def assert_close(logits, expected, error):
     assert logits.dtype == expected.dtype == np.float32
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4 * np.abs(expected).max() + 4 * error)
 
@@ -42,37 +30,19 @@ def test_the_fast_pass_equals_the_reference(data):
     tokens, keep = data.draw(texts), 0
     for _ in range(3):
         n_last = data.draw(st.integers(1, len(tokens)))
-        error, wanted = rounding(model, tokens, n_last), uncached(model, tokens, n_last)
-        assert_close(model(tokens, n_last), wanted, error)
+        wanted = reference.forward(tokens, model.params, n_head)
+        exact = reference.forward(tokens, in_float64(model.params), n_head)
+        error = np.abs(wanted - exact)[-n_last:].max()  # with a few columns, layer norm may magnify an error a lot
+        assert_close(model(tokens, n_last), wanted[-n_last:], error)
         cache.truncate(np.int64(keep))
         new = tokens[cache.length :]
-        assert_close(forward(new, model.params, n_head, None, cache)[-n_last:], wanted[-len(new) :], error)
+        assert_close(forward(new, model.params, n_head, None, cache)[-n_last:], wanted[-min(n_last, len(new)) :], error)
         assert cache.length == len(tokens)
         cache.truncate(n_ctx)  # forgets nothing
         assert cache.length == len(tokens)
         keep = data.draw(st.integers(0, len(tokens)))
         more = (tokens[:keep] + data.draw(texts))[:n_ctx]
         tokens, keep = more, min(keep, len(more) - 1)
-
-
-def test_the_fast_pass_equals_the_reference_on_the_bundled_pair(tiny_pair):
-    tokens = tiny_pair[2].encode("Once upon a time there was a king, and the king had a daughter who")
-    for model in tiny_pair[:2]:
-        model(tokens[:5])
-        assert_close(model(tokens, len(tokens)), uncached(model, tokens, len(tokens)))
-
-
-@pytest.mark.parametrize("n_cached", [0, 5])
-def test_positions_and_mask_allow_the_nodes_of_a_tree(n_cached):
-    """Every node's row is that of the text and the node's own path; its bits: test_conformance.py."""
-    model, text, nodes = random_gpt2(SHAPE), [3, 1, 4, 1, 5, 9], [7, 8, 7, 10, 11, 2, 7]
-    positions, mask = TokenTree([*text, *nodes], [-1, -1, 0, 0, 1, 3, 5]).positions_and_mask(n_cached)
-    cache = KVCache(SHAPE.n_layer, SHAPE.n_head, SHAPE.n_ctx, SHAPE.d_head)
-    if n_cached:
-        forward(text[:n_cached], model.params, SHAPE.n_head, cache=cache)
-    logits = forward([*text, *nodes][n_cached:], model.params, SHAPE.n_head, 8, cache, positions, mask)
-    for row, path in zip(logits, ([], [7], [8], [7, 7], [7, 10], [8, 11], [7, 10, 2], [7, 10, 2, 7])):
-        assert_close(row, uncached(model, [*text, *path], 1)[0])
 
 
 def test_only_new_tokens_are_run_and_the_states_of_the_last_call_are_kept(monkeypatch):
@@ -90,10 +60,3 @@ def test_only_new_tokens_are_run_and_the_states_of_the_last_call_are_kept(monkey
     model([1, 2, 9, 4, 5, 6, 7], 5, [-1, -1, 1, 1])  # 6 and 7 after 5
     model.states([1, 2, 9, 5, 7], 3), model.states([1, 2, 9, 4], 2)
     assert ran[7:] == [[9, 4, 5, 6, 7]]
-
-
-def test_n_last_of_forward_may_be_of_any_integer_type():
-    params = random_gpt2(SHAPE).params
-    rows = forward([1] * 5, params, 3, 2)
-    for n_last in (np.int8(2), np.uint8(2), np.array(2, np.uint32)):
-        assert forward([1] * 5, params, 3, n_last).tobytes() == rows.tobytes()

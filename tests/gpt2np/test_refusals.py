@@ -11,7 +11,7 @@ from helpers import random_array, random_eagle, random_gpt2, random_heads, rando
 from refusals import answered
 
 import gpt2np
-from gpt2np import EagleBlock, HParams
+from gpt2np import HParams
 from gpt2np.cache import KVCache
 from gpt2np.files.loading import find_folder
 from gpt2np.files.params import build_params
@@ -52,16 +52,10 @@ def head(**changes):
     return {"a": ones(8, 4), "w": ones(8, 4), "accepted": ones(3)} | changes
 
 
-def block(**changes):
-    return EagleBlock(**vars(BLOCK) | {name: np.array(part) for name, part in changes.items()})
-
-
-def heads_of_file(changes=(), content=None):
+def heads_of_file(changes):
     """Loaded from a file with one head, in which tensors are replaced, or missing where they are None."""
     path, tensors = Path("heads.safetensors"), {f"hydra.1.{name}": part for name, part in head().items()}
-    safetensors.numpy.save_file({k: v for k, v in (tensors | dict(changes)).items() if v is not None}, path)
-    if content is not None:
-        path.write_bytes(content)
+    safetensors.numpy.save_file({k: v for k, v in (tensors | changes).items() if v is not None}, path)
     return gpt2np.load_heads(".")
 
 

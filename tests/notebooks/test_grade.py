@@ -144,12 +144,7 @@ def test_without_the_project_it_says_so_once():
     assert (said.stdout, said.returncode) == ("", 2) and "is missing" in said.stderr
 
 
-def tool(name, *arguments):
-    command = [sys.executable, FOLDER / f"{name}.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8-sig", check=False)
-
-
-def test_a_handout_of_other_numbers_is_graded_where_it_lies(tmp_path):
+def test_a_handout_of_other_numbers_is_graded_where_it_lies(tool, tmp_path):
     lab, answers = tmp_path / "lab", tmp_path / "answers"
     (tmp_path / "points.csv").write_text("exercise,points,minutes\n14.1,2.5,5\n14.3,1,10\n")
     made = tool("handout", "14", "--points", tmp_path / "points.csv", "--seed", "3", "--output", lab)
@@ -178,11 +173,13 @@ def test_a_handout_of_other_numbers_is_graded_where_it_lies(tmp_path):
         (["handout", "05b", "--points", "README.md", "--output", "lab"], "expected a table (CSV) with the columns"),
         (["handout", "05b", "--seed", "-1", "--output", "lab"], "--seed: expected 0 or more, got -1"),
         (["handout", "05b", "--output", ROOT / "docs"], "is not empty: name a new folder"),
+        (["handout", "5b.9", "--output", "lab"], "it has no 05b.9: name exercises it lists"),
+        (["grade", "05", "."], "has no exercises: expected a notebook with exercises, such as 05b"),
         (["grade", "05b"], "the following arguments are required: folder"),
         (["grade", "05b", "nowhere"], "expected a folder with answers, got nowhere"),
         (["run", "--chek"], "unrecognized arguments: --chek"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(arguments, sentence):
+def test_what_cannot_be_done_is_said_in_a_sentence(tool, arguments, sentence):
     said = tool(*arguments)
     assert said.returncode == 2 and sentence in said.stderr and "Traceback" not in said.stderr

@@ -17,12 +17,14 @@ from gpt2np import HParams, Tokenizer
 from gpt2np.files.loading import find_folder
 from gpt2np.files.params import build_params
 from gpt2np.files.table import PREFIXES, files_read
+from gpt2np.files.tokenizer_files import load_tokenizer
 from gpt2np.layers import exact_gelu
 from gpt2np.reference import forward
-from gpt2np.tokenizer import AddedToken, NumberTokenizer
+from gpt2np.tokenizer import AddedToken, NumberTokenizer, byte_symbols
 
 SHAPE = HParams(n_vocab=2048, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
-CONFIG = {"model_type": "gpt2", "vocab_size": 2048, "n_positions": 29, "n_embd": 21, "n_head": 3, "n_layer": 2}
+CONFIG = {"model_type": "gpt2", "vocab_size": 2048, "n_positions": 29, "n_embd": 21, "n_head": 3, "n_layer": 2,
+          "n_inner": 84, "activation_function": "gelu_pytorch_tanh"}  # fmt: skip
 NANO = {"vocab_size": 2048, "block_size": 29, "n_embd": 21, "n_head": 3, "n_layer": 2, "bias": True, "dropout": 0.0}
 TOKENS = [5, 3, 2, 7, 11, 1000]
 TEXTS = ["Hello <s> world", "<|user|> Hi<|user|>", " a  b\n", "", "Grüße 😀<|endoftext|>the king", "overthe the covid"]
@@ -47,13 +49,31 @@ def logits(folder):
     return gpt2np.load(folder)[0](TOKENS, n_last=len(TOKENS))
 
 
-def test_prefixes_are_dropped_and_a_head_may_be_the_only_copy_of_the_embeddings(folder):
+def test_prefixes_and_masks_are_dropped_and_a_head_may_be_the_only_copy_of_the_embeddings(folder):
     plain = logits(folder)
+    masks = {"h.0.attn.bias": np.ones((1, 1, 29, 29), bool), "h.1.attn.masked_bias": np.array(-1e4, np.float32)}
     for prefix in (*PREFIXES, "base_model.model.transformer.", "_orig_mod.module.transformer."):
-        tensors = random_tensors(SHAPE)
+        tensors = random_tensors(SHAPE) | masks
         tensors["lm_head.weight"] = tensors.pop("wte.weight")
-        written(folder, {f"{prefix}{name}": tensor for name, tensor in tensors.items()})
+        twice = {"ln_f.bias": tensors["ln_f.bias"]}  # with the same numbers
+        written(folder, {f"{prefix}{name}": tensor for name, tensor in tensors.items()} | twice)
         np.testing.assert_array_equal(logits(folder), plain, err_msg=prefix)
+
+
+def test_float32_matrices_are_used_in_place_and_other_floats_are_converted():
+    tensors = random_tensors(SHAPE)
+    tensors["wte.weight"] = np.where(np.arange(21) == 5, np.float32(np.nan), tensors["wte.weight"])
+    tensors["lm_head.weight"] = tensors["wte.weight"].copy()  # a copy of the embeddings may have NaN
+    for dtype in (np.float32, np.float16, np.float64):
+        tensors["wpe.weight"] = tensors["wpe.weight"].astype(dtype)
+        tensors["h.1.attn.c_attn.weight"] = tensors["h.1.attn.c_attn.weight"].astype(dtype, copy=False)
+        params = build_params(tensors, SHAPE, "file")
+        matrix = params["blocks"][1]["attn"]["c_attn"]["w"]
+        assert params["wte"] is tensors["wte.weight"] and params["wpe"].dtype == matrix.dtype == np.float32
+        assert (matrix is tensors["h.1.attn.c_attn.weight"]) == (dtype == np.float32)
+        np.testing.assert_array_equal(matrix, tensors["h.1.attn.c_attn.weight"].astype(np.float32))
+    small = params["blocks"][0]["ln_2"]["g"]
+    assert not np.shares_memory(small, tensors["h.0.ln_2.weight"]) and not small.flags.writeable
 
 
 def test_shards_are_read_and_fetched(folder):
@@ -104,6 +124,18 @@ def test_windows_line_ends_and_byte_order_marks(folder):
         text = (folder / name).read_text(encoding="utf-8").replace("\n", "\r\n")
         (folder / name).write_bytes(text.encode("utf-8-sig"))
     assert gpt2np.load(folder)[1].encode(TEXTS[4]) == plain
+
+
+@pytest.mark.parametrize("read", [load_tokenizer, Tokenizer.from_files])
+def test_the_last_merge_counts_and_number_signs_are_not_a_comment(tmp_path, read):
+    files = tmp_path / "vocab.json", tmp_path / "merges.txt"
+    symbols = [*byte_symbols().values(), "ab", "##"]
+    for merges in ("#version: 0.2\na b\n", "#version: 0.2\na b", "a b", "#version: 0.2\r\na b\r\n", "# #\na b\n"):
+        n_vocab = 258 if "# #" in merges else 257
+        files[0].write_text(json.dumps({symbol: i for i, symbol in enumerate(symbols[:n_vocab])}), encoding="utf-8")
+        files[1].write_bytes(merges.encode())
+        assert read(*files).encode("##ab")[-1] == 256
+        assert n_vocab == 257 or read(*files).encode("##ab") == [257, 256]
 
 
 NAMES = st.sampled_from(["<s>", "<|user|>", "the", "king", " a", "é", "<", "ng "])

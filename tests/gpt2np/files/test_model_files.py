@@ -1,63 +1,31 @@
-"""Which files a folder has, and where a model's files are. What a folder lacks: test_refusals.py."""
+"""Where a model's files are. Those of a folder: test_folders.py; what it lacks: test_refusals.py."""
 
 import pytest
-from systems import needs_links
 
-from gpt2np.files.model_files import SOURCES, files_of, find_on_disk, url_of
-
-
-def test_either_vocabulary_goes_with_either_layout(tmp_path):
-    for source, names in SOURCES.items():
-        for vocabulary in (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")):
-            folder = tmp_path / source / vocabulary[0]
-            folder.mkdir(parents=True)
-            for name in (*names, *vocabulary):
-                if name in vocabulary or not name.startswith(("vocab", "merges", "encoder")):
-                    (folder / name).touch()
-            files = files_of(folder)
-            assert files.layout == source and [path.name for path in files.tokenizer] == [*vocabulary]
-            assert {files.config, files.weights, *files.tokenizer} <= {*files.all} == {*folder.iterdir()}
+from gpt2np.files.model_files import SOURCES, find_on_disk, url_of
 
 
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    """The folder of a version in Hugging Face's cache."""
-    for variable in ("HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(variable, raising=False)
-    repository = tmp_path / "cache" / "models--openai-community--gpt2"
-    for folder, name, text in [
-        ("refs", "main", "abc123\n"),
-        *(("snapshots/abc123", name, "") for name in SOURCES["hub"]),
-    ]:
-        (repository / folder).mkdir(parents=True, exist_ok=True)
-        (repository / folder / name).write_text(text)
-    return repository / "snapshots" / "abc123"
-
-
-@needs_links
 @pytest.mark.parametrize(
-    ("variable", "value", "link"),
-    [("HF_HUB_CACHE", "cache", None), ("HF_HOME", "", "hub"), ("XDG_CACHE_HOME", "", "huggingface/hub")],
+    ("variable", "folder"), [("HF_HUB_CACHE", ""), ("HF_HOME", "hub"), ("XDG_CACHE_HOME", "huggingface/hub")]
 )
-def test_a_folder_in_hugging_faces_cache_is_read_in_place(cache, tmp_path, monkeypatch, variable, value, link):
-    if link:
-        (tmp_path / link).parent.mkdir(exist_ok=True)
-        (tmp_path / link).symlink_to(tmp_path / "cache")
-    monkeypatch.setenv(variable, str(tmp_path / value))
-    assert find_on_disk("124M", tmp_path / "models").resolve() == cache
-    (cache / "merges.txt").unlink()
-    assert find_on_disk("124M", tmp_path / "models") is None
-
-
-def test_the_older_name_and_what_is_no_version(cache, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
-    version, older = cache.parents[1] / "refs" / "main", tmp_path / "cache" / "models--gpt2"
+def test_a_folder_in_hugging_faces_cache_is_read_in_place(tmp_path, monkeypatch, variable, folder):
+    for other in ("HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv(variable, str(tmp_path))
+    repository = tmp_path / folder / "models--openai-community--gpt2"
+    older, version = repository.with_name("models--gpt2"), repository / "refs" / "main"
+    for path in (version, *(repository / "snapshots" / "abc123" / name for name in SOURCES["hub"])):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     for nonsense in (b"another", b"", b"\xff\xfe\x00"):
         version.write_bytes(nonsense)
         assert find_on_disk("124M", tmp_path / "models") is None
-    version.write_bytes(b"abc123")
-    cache.parents[1].rename(older)
+    version.write_bytes(b"abc123\n")
+    assert find_on_disk("124M", tmp_path / "models") == repository / "snapshots" / "abc123"
+    repository.rename(older)
     assert find_on_disk("124M", tmp_path / "models") == older / "snapshots" / "abc123"
+    (older / "snapshots" / "abc123" / "merges.txt").unlink()
+    assert find_on_disk("124M", tmp_path / "models") is None
 
 
 def test_where_the_files_are(monkeypatch):

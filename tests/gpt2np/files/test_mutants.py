@@ -120,15 +120,14 @@ def header_by_json(path, rng):
 
 def entries_by_bytes(path, rng):
     """The entries of an index are changed, and the checksums fit."""
+
+    def change(entry):
+        name, value = entry
+        return rng.choice([(name, damaged(value, rng)), (damaged(name, rng), value), (name * 99, value)])
+
     entries = [*read_table(path).items()]
     for _ in range(rng.choice([1, 1, 3])):
-        entries = damaged_list(
-            entries,
-            rng,
-            lambda entry: rng.choice(
-                [(entry[0], damaged(entry[1], rng)), (damaged(entry[0], rng), entry[1]), (entry[0] * 99, entry[1])]
-            ),
-        )
+        entries = damaged_list(entries, rng, change)
     path.write_bytes(with_block(block(sorted(entries) if rng.random() < 0.8 else entries)))
 
 

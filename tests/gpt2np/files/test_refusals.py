@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from helpers import random_tensors
 from refusals import answered
-from write_tf import block, entry, field, varint, with_block
+from write_tf import block, entry, field, with_block
 
 import gpt2np
 from gpt2np import HParams
@@ -84,12 +84,6 @@ def flipped(at):
     data = bytearray(block([HEADER, (b"x", entry())]))
     data[at] ^= 1
     return table(with_block(bytes(data)))
-
-
-def beyond_the_end():
-    whole = bytearray(with_block(block([HEADER])))
-    whole[-48:-8] = (varint(0) + varint(0) + varint(900) + varint(50)).ljust(40, b"\0")
-    return table(bytes(whole))
 
 
 def tensors(change):

@@ -45,13 +45,9 @@ def test_a_prompt_of_any_length_has_the_rows_of_the_reference_and_of_its_end_alo
 
 
 @pytest.mark.parametrize("n_threads", [3], indirect=True)
-def test_a_long_prompt_is_taken_in_halves_of_which_the_first_looks_at_no_more_than_it_sees(strategy, n_threads):
+def test_the_first_half_of_a_long_prompt_looks_at_no_more_than_it_sees(strategy, n_threads):
     q, keys, mask = random_array(2, 400, 16), random_array(2, 16, 512, seed=1), triangle(512)[100:500]
-    values = random_array(2, 512, 32, seed=2)
-    whole = weighted_sums(q, keys, values, mask, strategy)
-    for some in (slice(0, 1), slice(190, 203), slice(300, 400)):
-        found = weighted_sums(q[:, some], keys, values, mask[some], strategy)
-        assert found.tobytes() == whole[:, some].tobytes()
-    values = np.where(np.arange(512)[:, None] < 384, values, np.float32("nan"))  # a weight of 0 does not hide these
+    is_late = np.arange(512)[:, None] >= 384
+    values = np.where(is_late, np.float32("nan"), random_array(2, 512, 32, seed=2))  # a weight of 0 does not hide NaN
     unseen = np.isnan(weighted_sums(q, keys, values, mask, strategy)).any(axis=(0, 2))
     assert not unseen[:200].any() and unseen[200:].all()  # the first half sees 300 tokens

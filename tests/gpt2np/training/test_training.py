@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import ROOT
+from helpers import random_gpt2
 
 import gpt2np
-from gpt2np.files.params import param_shapes
-from gpt2np.files.safetensors import read_safetensors, write_safetensors
+from gpt2np.files.safetensors import read_safetensors
 from gpt2np.layers import layer_norm
 from gpt2np.model import HParams
 from gpt2np.saving import config_of
@@ -34,18 +33,7 @@ def written(prompts, n_new, temperature, seeds):
 
 def model_folder(path, hparams, seed=0):
     """A random GPT-2, with the vocabulary of the bundled one."""
-    rng = np.random.default_rng(seed)
-    tensors = {
-        name: (0.3 * rng.standard_normal(shape) + name.endswith(("ln_1.weight", "ln_2.weight", "ln_f.weight"))).astype(
-            np.float32
-        )
-        for name, shape in param_shapes(hparams).items()
-    }
-    path.mkdir()
-    for name in ("vocab.json", "merges.txt"):
-        shutil.copy(ROOT / "gpt2np" / "tiny" / "tiny-draft" / name, path / name)
-    write_safetensors(path / "model.safetensors", tensors)
-    (path / "config.json").write_text(json.dumps(config_of(hparams)))
+    gpt2np.save(random_gpt2(hparams, seed), gpt2np.load("tiny-draft")[1], path)
     return path
 
 
@@ -203,10 +191,8 @@ def test_a_context_or_a_text_that_is_too_short_is_refused(tmp_path):
 
 
 def test_a_folder_with_a_different_model_is_left_alone(small, tmp_path):
-    other, kinds_of = (
-        model_folder(tmp_path / "other", SMALL, seed=1),
-        {n: new_kind(n, small) for n in ("eagle", "draft")},
-    )
+    other = model_folder(tmp_path / "other", SMALL, seed=1)
+    kinds_of = {name: new_kind(name, small) for name in ("eagle", "draft")}
     before = (other / "model.safetensors").read_bytes()
     for output, name in ((other, "eagle"), (other, "draft"), (small, "draft")):
         with pytest.raises(ValueError, match="contains a different model, or its training run: choose a"):
