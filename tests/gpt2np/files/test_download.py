@@ -158,3 +158,9 @@ def test_a_damaged_file_that_its_check_holds_open_can_be_deleted(server, tmp_pat
     monkeypatch.setattr(os, "unlink", lambda *path, **options: unlink(*path, **options) if not opened else 1 / 0)
     with pytest.raises(DownloadError, match="damaged"):
         download_file(f"{server.url}/f", tmp_path / "f", check)
+
+
+def test_a_server_that_cannot_be_reached_is_said_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(download.time, "sleep", lambda seconds: pytest.fail("it waits"))
+    with pytest.raises(DownloadError, match="the connection failed"):
+        download_file("http://localhost:9/f", tmp_path / "f", a_version)
