@@ -5,8 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import random_gpt2
-from interruption import interrupted
+from helpers import interrupted, random_gpt2
 from random_transformers import random_model
 from toy_tokenizers import LARGER_DRAFT, LARGER_TARGET
 
@@ -72,7 +71,7 @@ def test_an_interruption_leaves_nothing_wrong(name):
     for n in range(1, 1000):
         model = MODELS[name]()
         model(TEXTS[0])
-        was_interrupted = interrupted(lambda some=model: some(TEXTS[2]), n, "speculative/models/")
+        was_interrupted = interrupted(n, model, TEXTS[2], part="speculative/models/")
         for text in (TEXTS[0], TEXTS[2])[:: 1 - n % 2 * 2]:
             assert_rows(model, MODELS[name](), text)
         if not was_interrupted:
