@@ -82,3 +82,19 @@ def test_an_interruption_leaves_nothing_wrong(name):
 def test_what_is_no_tree_is_refused(parents):
     with pytest.raises(ValueError, match="expected parents of a tree after at least one token of text"):
         MODELS["ByPaths of a table"]()([1, 2, 3, 4], 3, parents)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "n_last", "error", "message"),
+    [
+        ([], 1, ValueError, "expected 1 to n_ctx = 4 tokens, got 0"),
+        ([1] * 5, 1, ValueError, "expected 1 to n_ctx = 4 tokens, got 5"),
+        ([1, 2], 0, ValueError, "expected n_last from 1 to the number of tokens, 2, got 0"),
+        ([1, 2], 3, ValueError, "expected n_last from 1 to the number of tokens, 2, got 3"),
+        ([1.5], 1, TypeError, "'float' object cannot be interpreted as an integer"),
+        ([1], 1.0, TypeError, "'float' object cannot be interpreted as an integer"),
+    ],
+)
+def test_what_adapters_refuse(tokens, n_last, error, message):
+    with pytest.raises(error, match=f"^{message}$"):
+        LlamaCppModel("0", n_ctx=4)(tokens, n_last)
