@@ -19,6 +19,10 @@ def eagle(target, **options):
     return sp.EagleDrafter(target, random_eagle(SHAPE), **options)
 
 
+def parallel(**options):
+    return sp.ParallelDrafter(random_gpt2(SHAPE), random_parallel(SHAPE, n_slots=5), **options)
+
+
 # ------------------------------------------------------------------------------------------------ what a draft costs
 
 
@@ -40,6 +44,17 @@ def test_the_target_makes_one_pass_a_round_and_one_before_the_first(name, monkey
     monkeypatch.setattr(target, "run", lambda *call: passes.append(call) or run(*call))
     rounds = sp.SpeculativeSampler(target, drafter, K=4).generate([0, 1, 2], 10, 0).rounds
     assert len(passes) == len(rounds) + 1
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_draft_of_the_parallel_block_is_one_pass(name, monkeypatch):
+    """For the second one the target's states are there, and the pass has only new tokens and slots."""
+    drafter, passes, layer = parallel(**TREES[name]), [], gpt2np.drafting.eagle.block
+    monkeypatch.setattr(gpt2np.drafting.eagle, "block", lambda x, *rest: passes.append(len(x)) or layer(x, *rest))
+    drafter.propose([1, 2, 3], 3, SEED(0))
+    drafter.propose([1, 2, 3, 4, 5], 3, SEED(0))
+    assert passes == [3 + 2, 2 + 2]
+    assert drafter.propose([1, 2], 9, SEED(0)).depth <= 5 == parallel().propose([1, 2], 9, SEED(0)).depth
 
 
 FREQUENT = {"tree": Shape.widths(2, 2, 1), "n_frequent": 1024, "siblings": "drawn"}

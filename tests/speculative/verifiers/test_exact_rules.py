@@ -156,6 +156,13 @@ def test_block_accepts_most_of_a_chain_and_exact_match_least(K, seed):
     assert found["block"] > found["rejection"] + 1e-6 if K > 1 else abs(found["block"] - found["rejection"]) < 1e-12
 
 
+def test_the_example_of_the_paper():
+    """p = (1/3, 2/3), q = (2/3, 1/3), K = 2: 10/9 by rejection, 11/9 by block (arXiv:2403.10444, section 2)."""
+    target, drafter = TableModel([[1 / 3, 2 / 3]] * 2), ModelDrafter(TableModel([[2 / 3, 1 / 3]] * 2))
+    assert accepted(rejection, target, drafter, 2) == pytest.approx(10 / 9, abs=1e-7)  # the logits are float32
+    assert accepted(block, target, drafter, 2) == pytest.approx(11 / 9, abs=1e-7)
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_arguments_are_not_written_to_and_a_generator_is_all_that_is_used(rule):
     draft = ModelDrafter(OTHER).propose([0, 1], 2, np.random.default_rng(0))
