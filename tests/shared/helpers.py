@@ -148,8 +148,6 @@ class Uniform:
         return self.numbers.pop(0)
 
 
-ALMOST_ONE = 1 - 2**-53  # the largest number that Generator.random returns
-
 SIBLINGS = {  # (q [n_vocab], the tokens of the elder siblings) -> the row of the next one, to be renormalised
     "iid": lambda q, elder: q,
     "without": lambda q, elder: np.where(np.isin(np.arange(len(q)), elder), 0, q),

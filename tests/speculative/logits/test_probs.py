@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers import ALMOST_ONE, Uniform
+from helpers import Uniform
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +13,8 @@ from speculative import Gumbel, Sampling, acceptance_probability, exact_distribu
 from speculative.logits.probs import sample_distinct
 from speculative.rng import Recorder
 from speculative.tree import path
+
+ALMOST_ONE = 1 - 2**-53  # the largest number that Generator.random returns
 
 weights = st.lists(st.integers(0, 20), min_size=2, max_size=8).filter(any)
 
