@@ -42,11 +42,7 @@ CHAIN = None
     [
         ([3, 3], CHAIN, 4, [2, 1, 0], [-1, 0, 1]),  # "baba": b, ab, a; nothing is cut at the end
         ([3, 3], CHAIN, 2, [2, 1], [-1, 0]),  # but no more than K
-        ([2, 1], CHAIN, 4, [3, 4, 2], [-1, 0, 1]),  # é in two tokens, b
-        ([4, 1], CHAIN, 4, [4, 2], [-1, 0]),  # the second half of a character that the text began, b
         ([1, 6], CHAIN, 4, [2, 2], [-1, 0]),  # b, b, and the first half of a character, which is left out
-        ([6, 5], CHAIN, 4, [2, 3, 0], [-1, 0, 1]),  # b, and half a character that is never finished, a
-        ([1, 0, 5], CHAIN, 4, [2, 5, 0], [-1, 0, 1]),  # b, the end of the text, a
         ([], CHAIN, 4, [], []),
         ([5, 1, 3, 5], [-1, 0, 0, 1], 4, [1, 0], [-1, 0]),  # "aba" and "aba", cut differently
         ([5, 1, 5], [-1, 0, 0], 4, [1, 0, 0], [-1, -1, 1]),  # "ab", "aa"
