@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from exactness import assert_distribution
 
-from speculative import exact_distribution, total_variation
+from speculative import exact_distribution
 from speculative.exact import ExactGenerator
 from speculative.exact.enumeration import N_AGAIN
 
@@ -112,10 +112,3 @@ def test_a_generator_with_a_seed_is_no_other_source():
     threshold = np.random.default_rng(1).random()
     found = exact_distribution(lambda rng: rng.random() < np.random.default_rng(1).random())
     assert found == {True: threshold, False: 1 - threshold}
-
-
-def test_total_variation():
-    """The probability that cannot be shared: 0 for equal distributions, 1 for those without a common outcome."""
-    a, b = {"x": 0.5, "y": 0.25, "z": 0.25}, {"z": 0.5, "y": 0.25, "w": 0.25}
-    assert total_variation(a, b) == total_variation(b, a) == 0.5
-    assert total_variation(a, a) == 0 and total_variation({0: 1.0}, {1: 1.0}) == 1
