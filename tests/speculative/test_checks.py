@@ -8,6 +8,7 @@ import pytest
 from helpers import TreeDrafter
 from refusals import answered
 
+import speculative
 from speculative import (
     AutoregressiveSampler,
     ByPaths,
@@ -166,7 +167,7 @@ def requested(**wrong):
 
 def test_each_mistake_gets_one_sentence(golden):
     path = Path(__file__).with_name("checks.txt")
-    golden(path, answered(path, globals()))
+    golden(path, answered(path, vars(speculative) | globals()))
 
 
 # ------------------------------------------------------------------------------------------ what is right

@@ -188,11 +188,6 @@ def test_an_interruption_ends_all_texts(tiny_pair, where):
     assert Interrupted.calls < 50  # whole texts take hundreds
 
 
-def test_the_number_of_lanes_is_checked():
-    with pytest.raises(ValueError, match="expected n_lanes, the most texts at once, of 1 or more, got 0"):
-        generate_together(AutoregressiveSampler, [TARGET], [[0]], 2, [0], n_lanes=0)
-
-
 def test_what_is_watched_is_every_round_of_every_text():
     seen = [[], []]
     watch = lambda i, r: seen[i].extend(r.tokens.tolist())  # noqa: E731
