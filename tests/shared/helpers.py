@@ -1,9 +1,9 @@
 """What several test files share."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
-import interruption
 import numpy as np
 
 import gpt2np
@@ -11,7 +11,6 @@ from gpt2np import reference
 from gpt2np.files.params import build_params, param_shapes, tree_of
 from speculative import Draft, Sampling, sample_token
 from speculative.rng import at_position
-from speculative.testing import TableModel
 from speculative.tree import children, path
 
 ROOT = Path(__file__).parents[2]
@@ -115,18 +114,28 @@ def intermediates(module, tokens, params, n_head):
     yield "logits", (reference if module is reference else gpt2np).forward(tokens, params, n_head)
 
 
-def interrupted(n, call, *arguments):
-    """Whether the call had as many as n lines of gpt2np, and was interrupted."""
-    return interruption.interrupted(lambda: call(*arguments), n, Path(gpt2np.__file__).parent.as_posix() + "/")
+def interrupted(n, call, *arguments, part=Path(gpt2np.__file__).parent.as_posix() + "/"):
+    """Whether the call ran n lines of files whose paths contain this part; there it is interrupted, as by Ctrl-C."""
+    n_left = n
 
+    def trace(frame, event, argument):
+        nonlocal n_left
+        if part not in frame.f_code.co_filename.replace("\\", "/"):
+            return None
+        n_left -= event == "line"
+        if n_left == 0 and event == "line":
+            raise KeyboardInterrupt
+        return trace
 
-class Clearing(TableModel):
-    """A table that empties the list of tokens that it is called with."""
-
-    def __call__(self, tokens, n_last=1):
-        logits = super().__call__(tokens, n_last)
-        tokens.clear()
-        return logits
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call(*arguments)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 class Uniform:
@@ -139,29 +148,9 @@ class Uniform:
         return self.numbers.pop(0)
 
 
-ALMOST_ONE = 1 - 2**-53  # the largest number that Generator.random returns
-
-
-def without(q, elder, k):
-    return np.where(np.isin(np.arange(len(q)), elder), 0, q)
-
-
-def the_most_likely(q, elder, k):
-    left = without(q, elder, k)
-    return np.eye(len(q))[left.argmax()] * left.any()
-
-
-def one_then_the_most_likely(q, elder, k):
-    """The first of k siblings from q outside of its k - 1 most probable tokens, which are the others."""
-    outside = without(q, np.argsort(-q, kind="stable")[: k - 1], k)
-    return the_most_likely(q, elder, k) if elder or not outside.any() else outside
-
-
-SIBLINGS = {  # (q [n_vocab], the tokens of the elder siblings, the number of siblings) -> the row of the next one
-    "iid": lambda q, elder, k: q,
-    "without": without,
-    "one drawn": one_then_the_most_likely,
-    "top": the_most_likely,
+SIBLINGS = {  # (q [n_vocab], the tokens of the elder siblings) -> the row of the next one, to be renormalised
+    "iid": lambda q, elder: q,
+    "without": lambda q, elder: np.where(np.isin(np.arange(len(q)), elder), 0, q),
 }
 
 
@@ -174,12 +163,12 @@ class TreeDrafter:
     def propose(self, tokens, K, rng):
         drafted, rows = {}, {}  # of the nodes that the tree has: not those without a token that is left, or below them
         for node, parent in enumerate(self.parents):
-            above, siblings = path(self.parents, parent), children(self.parents, parent)
+            above = path(self.parents, parent)
             if len(above) >= K or not drafted.keys() >= {*above}:
                 continue
             text = [*tokens, *(drafted[other] for other in above)]
-            elder = [drafted[other] for other in siblings if other in drafted]
-            row = SIBLINGS[self.how](Sampling()(self.model(text))[0], elder, len(siblings))
+            elder = [drafted[other] for other in children(self.parents, parent) if other in drafted]
+            row = SIBLINGS[self.how](Sampling()(self.model(text))[0], elder)
             if row.any():
                 rows[node] = row / row.sum()
                 drafted[node] = sample_token(rows[node], at_position(rng, len(text)))

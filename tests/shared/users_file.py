@@ -1,78 +1,13 @@
 """A user's file: the public face in its documented uses, for test_types.py. It is read by pyright and never runs."""
+# ruff: noqa: F403, F405
+# pyright: reportWildcardImportFromLibrary=false
 
 import numpy as np
 
 import gpt2np
 import speculative
-from speculative import (
-    AutoregressiveSampler,
-    ByPaths,
-    CannotEnumerate,
-    CostModel,
-    Costs,
-    Draft,
-    Drafter,
-    EagleDrafter,
-    EarlyExitDrafter,
-    ForcedDrafter,
-    FrequencyPenalty,
-    Generation,
-    Grammar,
-    Grown,
-    Gumbel,
-    HeadsDrafter,
-    JacobiDrafter,
-    LanguageModel,
-    Lenient,
-    LookaheadDrafter,
-    MinTokens,
-    ModelDrafter,
-    NGramDrafter,
-    NGramModel,
-    NoRepeatNGram,
-    ParallelDrafter,
-    PresencePenalty,
-    PromptLookupDrafter,
-    RandomSource,
-    RecyclingDrafter,
-    Round,
-    Sampler,
-    Sampling,
-    Shape,
-    SharedTokensModel,
-    SpeculativeSampler,
-    Stats,
-    StopText,
-    SuffixDrafter,
-    TextDrafter,
-    TreeDrafter,
-    Typical,
-    Verdict,
-    Verifier,
-    acceptance_probability,
-    block,
-    collect,
-    exact_distribution,
-    exact_match,
-    generate_together,
-    heuristic,
-    measure_costs,
-    rejection,
-    residual,
-    sample_token,
-    total_variation,
-    traversal,
-)
-from speculative.testing import (
-    TableModel,
-    audit_loop,
-    check_batch,
-    check_drafter,
-    check_function,
-    check_language_model,
-    check_sampler,
-    check_verifier,
-)
+from speculative import *
+from speculative.testing import *
 
 target: gpt2np.GPT2
 tokenizer: gpt2np.Tokenizer

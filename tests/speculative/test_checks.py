@@ -1,12 +1,14 @@
 """The borders of the loop: what is handed out is copied, what comes back is checked, each mistake gets one sentence."""
 
-import itertools
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import TreeDrafter
+from refusals import answered
 
+import speculative
 from speculative import (
     AutoregressiveSampler,
     ByPaths,
@@ -20,7 +22,6 @@ from speculative import (
     heuristic,
     rejection,
 )
-from speculative.checks import ask_sampling
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(5, seed=1), TableModel.random(5, seed=2)
@@ -124,8 +125,7 @@ def test_a_drafter_is_shown_the_text_with_the_draft_and_the_targets_logits(kind)
 
 # ------------------------------------------------------------------------------------------ what is refused
 
-TREES, ROW = ByPaths(TARGET), np.full((1, 5), 0.2)
-SPECULATIVE = SpeculativeSampler(TARGET, ModelDrafter(DRAFT))
+ROW = np.full((1, 5), 0.2)
 
 
 def tree(*parents, n=None):
@@ -133,90 +133,41 @@ def tree(*parents, n=None):
     return Draft(np.zeros(n, np.int64), np.full((n, 5), 0.2), np.array(parents))
 
 
-DRAFTS = {
-    "nothing": None,
-    "a pair": ([1], 0.2),
-    "a fraction": Draft(np.array([1.5]), ROW),
-    "two axes": Draft(np.array([[1]]), ROW),
-    "token 5": Draft(np.array([5]), ROW),
-    "token -1": Draft(np.array([-1]), ROW),
-    "probability 0": Draft(np.array([1]), np.eye(5)[[0]]),
-    "probability 1.2": Draft(np.array([1]), 6 * ROW),
-    "probability -0.2": Draft(np.array([1]), -ROW),
-    "probability nan": Draft(np.array([1]), ROW * np.nan),
-    "one axis of probs": Draft(np.array([1]), ROW[0]),
-    "a column less": Draft(np.array([1]), ROW[:, :4]),
-    "four tokens": Draft(np.zeros(4, int), np.full((4, 5), 0.2)),
-    "four levels": tree(-1, 0, 1, 2, 0),
-    "a parent of its own": tree(-1, 1, -1),
-    "a parent -2": tree(-1, -2, -1),
-    "a parent less": tree(-1, -1, n=3),
-    "a parent 0.0": tree(-1, 0.0),
-}
-VERDICTS = [
-    *(None, (1, 2), Verdict(1, 1.5), Verdict(1.0, 1), Verdict(("a",), 1), Verdict(-1, 0), Verdict(4, 0)),
-    *(Verdict(1, -1), Verdict(1, 5), Verdict(2, 0), Verdict((2,), 0)),
-]
-LOGITS = {
-    "all positions": lambda rows, n: rows,
-    "a batch": lambda rows, n: rows[None],
-    "a column less": lambda rows, n: rows[-n:, :4],
-    "one row without its axis": lambda rows, n: rows[-1],
-    "none": lambda rows, n: None,
-}
-SAMPLINGS = {"half": lambda p: p / 2, "nan": lambda p: p * np.nan, "no axis of rows": lambda p: p[0]}
-REQUESTS = [
-    *({"prompt": wrong} for wrong in ([0.7, 1.2], "Once", 3, [[0, 1]], [], [5, 0], [-1], [0] * 64)),
-    *({"n_tokens": wrong} for wrong in (-1, 2.0, 64)), {"stop": "the"},
-    *({"stop_tokens": wrong} for wrong in (0, "the")), *({"rng": wrong} for wrong in (-1, "seed")),
-]  # fmt: skip
-PARTS = [
-    *(("drafter", "a model"), ("drafter", ModelDrafter), ("verifier", "rejection"), ("verifier", Verdict)),
-    *(("sampling", 0.7), ("K", 0), ("K", "auto"), ("K", 2.5), ("K", None)),
-]
-TARGETS = ["355M", None, ("a model", "a tokenizer")]
+def proposed(draft, verifier=rejection, target=ByPaths(TARGET)):
+    return text(Drafting(lambda tokens, K, rng: draft), verifier, target)
+
+
+def decided(verdict):
+    return proposed(tree(-1, -1, 0), Destroying(lambda draft, target_probs, rng: verdict))
+
+
+def answering(change):
+    return Destroying(lambda tokens, n_last=1: change(TARGET(tokens, len(tokens)), n_last))
+
+
+def of_both(alone, with_a_draft):
+    """What is refused with the same sentence by the target alone and with a draft."""
+    with pytest.raises(ValueError) as error:
+        alone()
+    with pytest.raises(ValueError, match=f"^{re.escape(str(error.value))}$"):
+        with_a_draft()
+    raise error.value
+
+
+def sampled(change):
+    sampling = lambda logits, tokens: change(Sampling()(logits, tokens))  # noqa: E731
+    of_both(lambda: alone(sampling=sampling), lambda: text(sampling=sampling))
+
+
+def requested(**wrong):
+    samplers = AutoregressiveSampler(TARGET), SpeculativeSampler(TARGET, ModelDrafter(DRAFT))
+    request = {"prompt": [0], "n_tokens": 3} | wrong
+    of_both(*(lambda sampler=sampler: sampler.rounds(**request) for sampler in samplers))
 
 
 def test_each_mistake_gets_one_sentence(golden):
-    """checks.txt has them all; `pytest --update` writes it."""
-    lines, both = [], {"alone": alone, "with a draft": text}
-
-    def add(name, call, *given, **named):
-        with pytest.raises(ValueError) as error:
-            call(*given, **named)
-        lines.append(f"{name}\n    {error.value}\n")
-
-    def proposing(draft):
-        return Drafting(lambda tokens, K, rng: draft)
-
-    for name, draft in DRAFTS.items():
-        add(f"a draft: {name}", text, proposing(draft), target=TREES)
-    add("a draft: a tree for a rule of chains", text, proposing(tree(-1, -1)), block, TREES)
-    add("a draft: a tree for a target of chains", text, proposing(tree(-1, -1)))
-    for verdict in VERDICTS:  # on two tokens after the text, and a third after the first of them
-        rule = Destroying(lambda draft, target_probs, rng, verdict=verdict: verdict)
-        add(f"a verdict: {verdict}", text, proposing(tree(-1, -1, 0)), rule, TREES)
-    for name, logits in LOGITS.items():  # of the rows after all tokens, where n are asked for
-        wrong = Destroying(lambda tokens, n_last=1, logits=logits: logits(TARGET(tokens, len(tokens)), n_last))
-        add(f"logits of the target alone: {name}", alone, wrong)
-        add(f"logits of the target: {name}", text, target=wrong)
-        add(f"logits of the draft model: {name}", text, ModelDrafter(wrong))
-    for (name, change), whose in itertools.product(SAMPLINGS.items(), both):
-        wrong = lambda logits, tokens, change=change: change(Sampling()(logits, tokens))  # noqa: E731
-        add(f"a sampling, {whose}: {name}", both[whose], sampling=wrong)
-    for request in REQUESTS:  # before anything runs
-        for whose, sampler in (("alone", AutoregressiveSampler(TARGET)), ("with a draft", SPECULATIVE)):
-            name = f"a request, {whose}: {str(request)[:40]}"
-            add(name, sampler.rounds, **{"prompt": [0], "n_tokens": 3, **request})
-    for name, value in PARTS:
-        add(f"a part: {name} {value!r}", text, **{name: value})
-    for K in (-1, 2.5):
-        add(f"a part: K, a function to {K}", text, K=lambda history, K=K: K)
-    for target in TARGETS:
-        add(f"a target: {target!r}", AutoregressiveSampler, target)
-    for target in TARGETS:
-        add(f"a target with a draft: {target!r}", SpeculativeSampler, target, ModelDrafter(DRAFT))
-    golden(Path(__file__).with_name("checks.txt"), "\n".join(lines))
+    path = Path(__file__).with_name("checks.txt")
+    golden(path, answered(path, vars(speculative) | globals()))
 
 
 # ------------------------------------------------------------------------------------------ what is right
@@ -228,12 +179,13 @@ def with_numpy_numbers(draft, target_probs, rng):
 
 
 def test_other_types_are_right():
-    """Lists, other dtypes, NumPy's numbers, an iterator; a chain with its parents; a row that is rounded."""
+    """Lists, other dtypes, NumPy's numbers, an iterator; a chain with its parents; rows that are rounded."""
     listed = Drafting(lambda tokens, K, rng: Draft([1] * K, np.reshape([0.2] * 5 * K, (K, 5)), [-1, 0, 1][:K] or None))
     arrays = Drafting(lambda tokens, K, rng: Draft(np.ones(K, np.uint16), np.full((K, 5), 0.2, np.float32)))
     rounded = Drafting(lambda tokens, K, rng: Draft(np.ones(K, int), np.tile([0, 1 + 2**-52, 0, 0, 0], (K, 1))))
     chain, whole = Drafting(lambda tokens, K, rng: tree(*range(-1, K - 1))), text()
-    assert text(arrays) == text(listed)
+    in_float32 = lambda logits, tokens: np.float32(Sampling()(logits) * (1 + 1e-6))  # noqa: E731
+    assert text(arrays) == text(listed) and len(alone(sampling=in_float32)) == 20
     assert text(Drafting(lambda tokens, K, rng: Draft(np.array([]), np.empty((0, 5))))) == alone()
     assert len(text(rounded)) == len(text(chain, block)) == len(text(K=heuristic)) == 20
     assert text(K=np.int64(2)) == text(K=lambda history: np.int32(2)) == text(K=2)
@@ -241,15 +193,3 @@ def test_other_types_are_right():
     stopped = whole[: whole.index(whole[4]) + 1]
     assert text(stop_tokens=iter([whole[4]])) == stopped
     assert text(stop=StopText(str(whole[4]), lambda tokens: "".join(map(str, tokens)))) == stopped
-
-
-@pytest.mark.parametrize(("off", "is_right"), [(1e-6, True), (-1e-6, True), (1e-3, False), (-1e-3, False)])
-def test_how_far_a_row_may_be_from_1(off, is_right):
-    """As far as float32 may; of several rows the one that is wrong is named."""
-    rows = np.array([[0.2] * 5, [0.2 + off / 5] * 5])
-    if is_right:
-        ask_sampling(lambda logits, tokens: rows, np.zeros((2, 5)), [0])
-        assert len(alone(sampling=lambda logits, tokens: Sampling()(logits).astype(np.float32))) == 20
-    else:
-        with pytest.raises(ValueError, match=f"rows that add up to 1, got {1 + off:.6g}"):
-            ask_sampling(lambda logits, tokens: rows, np.zeros((2, 5)), [0])

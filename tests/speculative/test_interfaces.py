@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from speculative import AutoregressiveSampler, Draft, ModelDrafter, Sampling, SpeculativeSampler, Verdict
+from speculative import AutoregressiveSampler, Draft, ModelDrafter, SpeculativeSampler, Verdict
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
@@ -23,15 +23,13 @@ def test_a_verdict_has_the_number_and_the_nodes():
     for verdict in (Verdict([0, 3], 7), Verdict((0, 3), 7), replace(Verdict([0, 3], 1), next_token=7)):
         assert (verdict.n_accepted, verdict.nodes, verdict.next_token) == (2, (0, 3), 7)
     assert Verdict(range(2), 7) == Verdict(2, 7) == Verdict(np.int64(2), 7)
-    with pytest.raises(ValueError, match="expected a number of accepted draft tokens, or a list of them, got array"):
-        Verdict(np.array([0, 1]), 7)
 
 
 def test_stats_are_counted_from_the_rounds():
     """Of a verifier that accepts 2, 0, 3, 0 and 0 draft tokens; the last round has none."""
     accepted = iter([2, 0, 3, 0, 0])
     rule = lambda draft, target_probs, rng: Verdict(next(accepted), 0)  # noqa: E731
-    generation = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=rule).generate([0], 10, 0)
+    generation = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=rule).generate([0], 10, 0, keep_probs=True)
     rounds, stats = generation.rounds, generation.stats
     assert [r.origins[-1] for r in rounds] == ["correction", "correction", "bonus", "correction", "plain"]
     assert [r.draft.parents.tolist() for r in rounds] == [[-1, 0, 1]] * 3 + [[-1], []]
@@ -39,6 +37,7 @@ def test_stats_are_counted_from_the_rounds():
     assert stats.drafted_by_position == [4, 3, 3] and stats.accepted_by_position == [2, 2, 1]
     assert stats.acceptance_by_position == [0.5, 2 / 3, 1 / 3]
     assert stats.tokens_per_target_call == 2 and stats.acceptance == 0.5
+    assert len(repr(rounds[0])) < 180 and len(repr(generation)) < 400
     assert str(stats) == "10 tokens in 5 calls of the target, 2.00 per call; 5 of 10 draft tokens accepted (50%)"
 
 
@@ -62,23 +61,6 @@ def test_rounds_of_trees_are_counted_by_depth(of_trees):
     assert stats.drafted > sum(depths) and depths[-1] == 1 and max(depths) == 3
     assert stats.drafted_by_position == [sum(depth > i for depth in depths) for i in range(3)]
     assert stats.accepted == sum(stats.accepted_by_position)
-
-
-def test_the_rows_of_a_round_are_the_models_own():
-    sampler = SpeculativeSampler(TARGET, ModelDrafter(DRAFT))
-    generation = sampler.generate([0, 1], 20, 4, keep_probs=True)
-    tokens = generation.prompt.tolist()
-    for r in generation.rounds:
-        drafted = r.drafted.tolist()
-        for model, rows in ((TARGET, r.target_probs), (DRAFT, r.draft_probs)):
-            for i, row in enumerate(rows):
-                np.testing.assert_array_equal(row, Sampling()(model(tokens + drafted[:i]))[0])
-        assert r.tokens[:-1].tolist() == drafted[: r.n_accepted]
-        tokens += r.tokens.tolist()
-    without = sampler.generate([0, 1], 20, 4).rounds[0]
-    assert without.target_probs is None and without.draft_probs is None
-    assert len(repr(generation.rounds[0])) < 180 and len(repr(generation)) < 400
-    assert str(generation.tokens[0]) in repr(generation)
 
 
 @pytest.mark.parametrize(("K", "drafts"), [(None, 0), (1, 3)])

@@ -78,16 +78,6 @@ def test_a_probability_near_zero_is_not_drawn_before_others():
         assert Gumbel(seed).draw_distinct(np.array([0, 1e-310, 1.0]), 3) in ([2], [2, 1])
 
 
-def test_what_common_random_numbers_refuse():
-    """A rule that needs independent numbers; a seed that is no whole number of 0 or more."""
-    with pytest.raises(ValueError) as error:
-        SpeculativeSampler(TARGET, ModelDrafter(OTHER), verifier=rejection).generate([0], 5, Gumbel(0))
-    assert str(error.value) == "Gumbel has no independent uniform numbers: use it with the verifier exact_match"
-    for seed in (-1, 1.5, "1", None):
-        with pytest.raises(ValueError, match=f"expected a seed of 0 or more(, a whole number)?, got {seed!r}"):
-            Gumbel(seed)
-
-
 class Constant:
     """Guesses token 1 and draws nothing."""
 

@@ -1,4 +1,4 @@
-"""The loop: the target's greedy text, exactly n tokens, never past n_ctx, one seed one text, K as a function."""
+"""The loop: the target's greedy text, exactly n tokens, never past n_ctx, K as a function."""
 
 import itertools
 from dataclasses import dataclass
@@ -78,20 +78,7 @@ def test_never_past_n_ctx(make):
     assert len(wide.generate([0] * 17, 3, 0).rounds[0].drafted) == 3
 
 
-def test_the_target_as_its_own_draft_is_always_accepted():
-    generation = chain_sampler(TARGET, TARGET, K=4).generate([0], 50, 3)
-    assert [r.origins for r in generation.rounds] == [["accepted"] * 4 + ["bonus"]] * 10
-
-
-# ------------------------------------------------------------------------------------------------ seeds and steps
-
-
-@every_sampler
-def test_one_seed_one_text(make):
-    """A generator continues from call to call."""
-    sampler, rng = make(), np.random.default_rng(5)
-    texts = [sampler.generate([0], 30, seed).tokens.tolist() for seed in (5, 5, 6, rng, rng)]
-    assert texts[0] == texts[1] == texts[3] != texts[2] and texts[4] != texts[3]
+# ------------------------------------------------------------------------------------------------ steps
 
 
 @every_sampler
@@ -125,20 +112,17 @@ def test_a_function_for_K_gets_depths_and_accepted_numbers(make):
     assert all((r.origins == ["plain"]) == (r.draft.depth == 0) for r in rounds)
 
 
-@pytest.mark.parametrize("own", [None, Sampling(0.3)])
-def test_a_drafter_without_a_sampling_draws_as_the_sampler_does(own):
+def test_a_drafter_without_a_sampling_draws_as_the_sampler_does():
     """Each sampler fills in its own, in a copy: one drafter, which may be frozen, serves different samplings."""
 
     @dataclass(frozen=True)
     class Frozen:
-        sampling: object
+        sampling: object = None
 
         def propose(self, tokens, K, rng):
             return ModelDrafter(DRAFT, sampling=self.sampling).propose(tokens, K, rng)
 
-    for drafter, sampling in itertools.product(
-        (ModelDrafter(DRAFT, sampling=own), Frozen(own)), (Sampling(), Sampling(0.5), GREEDY)
-    ):
+    for drafter, sampling in itertools.product((ModelDrafter(DRAFT), Frozen()), (Sampling(), Sampling(0.5))):
         [r, *_] = SpeculativeSampler(TARGET, drafter, K=1, sampling=sampling).rounds([0, 1], 2, 0)
-        np.testing.assert_array_equal(r.draft_probs, (own or sampling)(DRAFT([0, 1])))
-        assert drafter.sampling is own
+        np.testing.assert_array_equal(r.draft_probs, sampling(DRAFT([0, 1])))
+        assert drafter.sampling is None

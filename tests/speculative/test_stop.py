@@ -45,12 +45,3 @@ def test_the_text_is_cut_after_the_stop_text():
 def test_a_stop_text_may_have_several_tokens_for_a_character():
     stop = StopText("\N{SNOWMAN}", lambda tokens: bytes(tokens).decode("utf-8", errors="replace"))
     assert [stop([97, *"\N{SNOWMAN}".encode()][:n]) for n in (1, 2, 3, 4)] == [False, False, False, True]
-
-
-@pytest.mark.parametrize("text", ["", "a\ufffd", "a\udcff"])
-def test_what_no_text_has_is_refused(text):
-    words = "without U+FFFD, which stands for an incomplete character, and without lone surrogates, which no text has"
-    with pytest.raises(ValueError) as error:
-        StopText(text, decode)
-    wanted = f"{words}, got {text!r}" if text else "of at least one character, got an empty one"
-    assert str(error.value) == f"expected a stop text {wanted}"

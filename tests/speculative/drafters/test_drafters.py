@@ -5,8 +5,7 @@ import pickle
 
 import pytest
 from exactness import error_by_rounds, error_of
-from helpers import random_eagle, random_gpt2, random_heads, random_parallel
-from interruption import interrupted
+from helpers import interrupted, random_eagle, random_gpt2, random_heads, random_parallel
 from toy_tokenizers import OF_DRAFT, OF_TARGET
 
 import speculative as sp
@@ -180,8 +179,8 @@ def test_a_drafter_that_was_interrupted_starts_again_or_goes_on(name):
     right = right_ones(name, n_tokens=3)
     for n in range(1, 10_000, step):
         drafter, _ = after_a_round(name)
-        a_round = lambda some=drafter: next(sampler_of(name, some, K=3).rounds(text, 6, 1))  # noqa: E731
-        was_interrupted = interrupted(a_round, n, "speculative/drafters/")
+        rounds = sampler_of(name, drafter, K=3).rounds(text, 6, 1)
+        was_interrupted = interrupted(n, next, rounds, part="speculative/drafters/")
         assert drafts(name, drafter, text, n_tokens=3) in right, n
         if not was_interrupted:
             return

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from speculative import ByPaths, JacobiDrafter, LookaheadDrafter, RecyclingDrafter, Shape, SpeculativeSampler
+from speculative import ByPaths, JacobiDrafter, LookaheadDrafter, RecyclingDrafter, Shape
 from speculative.testing import TableModel
 
 TARGET = ByPaths(TableModel.random(3, seed=1))
@@ -54,13 +54,6 @@ def test_the_pool_keeps_the_latest_each_once(G, pools):
     assert tokens_of(drafter, [0, 3], 1)[:2] == [pools[-1][1][0], pools[-1][0][0]]
     drafter.propose([5, 3], 1, None)
     assert drafter.pool == {}
-
-
-def test_a_comb_cut_off_by_the_context_has_no_answers():
-    for seed in range(5):
-        target = ByPaths(TableModel.random(3, seed=seed, n_ctx=16))
-        sampler = SpeculativeSampler(target, LookaheadDrafter(3, W=4, N=3, G=2), K=8)
-        assert len(sampler.generate([0, 1], 14, seed).tokens) == 14
 
 
 def test_the_latest_followers_of_each_token_are_kept():

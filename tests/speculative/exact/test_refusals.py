@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import answered
 
 from speculative import CannotEnumerate, exact_distribution
 
@@ -40,27 +41,26 @@ def around_one_number(rng):
         pass
 
 
-LOOPS = until_heads, until_accepted, always_in_vain, rarely_ended, around_one_number
-NAMES = {"copy": copy, "math": math, "np": np, "pickle": pickle, "random": random}
-NAMES |= {"CAPTURED": np.random.default_rng(0)} | {loop.__name__: loop for loop in LOOPS}
+CAPTURED = np.random.default_rng(0)
+MODULES = {"copy": copy, "math": math, "pickle": pickle, "random": random}
 
 
-def refusal(code):
-    draw = eval(f"lambda rng: {code}", dict(NAMES))
-    with pytest.raises((CannotEnumerate, ValueError)) as error:
-        exact_distribution(draw)
-    if error.type is CannotEnumerate:
-        return str(error.value)
-    with pytest.raises(ValueError):
-        draw(np.random.default_rng(0))
-    return "NumPy refuses it as well"
+def drawn(code, names):
+    """What an expression of rng is refused with; if NumPy refuses it as well, that."""
+    draw = eval(f"lambda rng: {code}", names)
+    try:
+        return exact_distribution(draw)
+    except CannotEnumerate as error:
+        return str(error)
+    except ValueError:
+        with pytest.raises(ValueError):
+            draw(np.random.default_rng(0))
+        return "NumPy refuses it as well"
 
 
 def test_what_cannot_be_enumerated_is_refused_with_one_sentence(golden):
-    """`pytest --update` writes the sentences."""
     path = Path(__file__).with_name("refusals.txt")
-    codes = [line for line in path.read_text(encoding="utf-8").splitlines() if line and line[0] != " "]
-    golden(path, "".join(f"{code}\n    {refusal(code)}\n" for code in codes))
+    golden(path, answered(path, globals() | MODULES, drawn))
 
 
 @pytest.mark.parametrize("draws", [[0.2, 0.3] * 99, [1, 0, 0, 0]])

@@ -5,8 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import random_gpt2
-from interruption import interrupted
+from helpers import interrupted, random_gpt2
 from random_transformers import random_model
 from toy_tokenizers import LARGER_DRAFT, LARGER_TARGET
 
@@ -72,7 +71,7 @@ def test_an_interruption_leaves_nothing_wrong(name):
     for n in range(1, 1000):
         model = MODELS[name]()
         model(TEXTS[0])
-        was_interrupted = interrupted(lambda some=model: some(TEXTS[2]), n, "speculative/models/")
+        was_interrupted = interrupted(n, model, TEXTS[2], part="speculative/models/")
         for text in (TEXTS[0], TEXTS[2])[:: 1 - n % 2 * 2]:
             assert_rows(model, MODELS[name](), text)
         if not was_interrupted:
@@ -83,3 +82,19 @@ def test_an_interruption_leaves_nothing_wrong(name):
 def test_what_is_no_tree_is_refused(parents):
     with pytest.raises(ValueError, match="expected parents of a tree after at least one token of text"):
         MODELS["ByPaths of a table"]()([1, 2, 3, 4], 3, parents)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "n_last", "error", "message"),
+    [
+        ([], 1, ValueError, "expected 1 to n_ctx = 4 tokens, got 0"),
+        ([1] * 5, 1, ValueError, "expected 1 to n_ctx = 4 tokens, got 5"),
+        ([1, 2], 0, ValueError, "expected n_last from 1 to the number of tokens, 2, got 0"),
+        ([1, 2], 3, ValueError, "expected n_last from 1 to the number of tokens, 2, got 3"),
+        ([1.5], 1, TypeError, "'float' object cannot be interpreted as an integer"),
+        ([1], 1.0, TypeError, "'float' object cannot be interpreted as an integer"),
+    ],
+)
+def test_what_adapters_refuse(tokens, n_last, error, message):
+    with pytest.raises(error, match=f"^{message}$"):
+        LlamaCppModel("0", n_ctx=4)(tokens, n_last)

@@ -4,26 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
-from exactness import error_by_rounds
 from helpers import random_gpt2
 from toy_tokenizers import LARGER_DRAFT, LARGER_TARGET, OF_DRAFT, OF_TARGET, ToyTokenizer
 
 import speculative as sp
 from gpt2np import HParams
-from speculative import ByPaths, Sampling, Shape, SharedTokensModel, SpeculativeSampler, TreeDrafter
+from speculative import Sampling, SharedTokensModel, SpeculativeSampler
 from speculative.models.shared_tokens import Translation, latest, shared_tokens
 from speculative.testing import TableModel
 
 DRAFT = TableModel.random(7, seed=2)
-SHARED = SharedTokensModel(DRAFT, LARGER_TARGET, LARGER_DRAFT)
-
-
-@pytest.mark.parametrize("siblings", ["without", "drawn"])
-def test_trees_of_shared_tokens(siblings):
-    """More children than shared tokens that are probable: the others have probability 0, and are certain."""
-    drafter = TreeDrafter(SHARED, Shape.widths(5), siblings=siblings)
-    sampler = SpeculativeSampler(ByPaths(TableModel.random(6, seed=1)), drafter, K=1)
-    assert error_by_rounds(sampler, 2) < 1e-12
 
 
 def test_the_model_of_shared_tokens_by_hand():
