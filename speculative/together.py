@@ -14,10 +14,9 @@ the idea in 25 lines, for a draft model only.
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from queue import Empty, SimpleQueue
+from itertools import pairwise
 from typing import Any
 
 from .generation import Generation, Sampler, collect
@@ -91,8 +90,8 @@ def as_they_end(make, models, prompts, n_tokens, rngs, *, n_lanes=8, watch=lambd
                 job = partial(generation_of, make, lanes, request, partial(watch, number), options)
                 running.append(Text(number, lanes, job))
                 running[-1].start()  # not before it is in the list of those that an interruption ends
-                running[-1].wait()
-            ended = [text for text in running if text.call is None]
+            let_run([text for text in running if not text.call])
+            ended = [text for text in running if text.has_ended]
             for text in ended:
                 running.remove(text)
                 free.append(text.lanes)
@@ -122,8 +121,7 @@ def answer(texts, lanes_of_models):
         asking = [text for text in texts if text.call[0] in lanes]
         if asking:
             for text, rows in zip(asking, answers_to([text.call for text in asking])):
-                text.answers.put(rows)
-                text.wait()
+                text.call, text.answer = None, rows
             return
 
 
@@ -138,7 +136,7 @@ def answers_to(calls):
 
 
 class Text(threading.Thread):
-    """A job in a thread. Each call of a lane is put into a queue, and the thread waits for the answer in another."""
+    """A job in a thread, which waits at each call of a lane until it gets the answer and its turn."""
 
     def __init__(self, number, lanes, job):
         super().__init__(daemon=True)
@@ -146,45 +144,62 @@ class Text(threading.Thread):
         self.lanes = lanes
         self.job = job
         self.context = copy_context()  # such as np.errstate
-        self.calls, self.answers = SimpleQueue(), SimpleQueue()
-        self.call = self.result = None
-        self.is_given_up = False
+        self.turn = locked()  # released when it is this text's turn
+        self.after = None  # the lock of whoever is next
+        self.call = self.answer = self.result = None
+        self.has_ended = self.is_given_up = False
         for lane in lanes:
             lane.ask = self.ask
 
     def run(self):
+        self.turn.acquire()
         try:
-            self.result = self.context.run(self.job)
+            if not self.is_given_up:
+                self.result = self.context.run(self.job)
         except BaseException as error:  # becomes the result of this text, and the others go on
             self.result = error
-        self.calls.put(None)
+        self.has_ended = True
+        if not self.is_given_up:
+            self.after.release()
 
     def ask(self, call):
         """The answer to a call, (lane, tokens, n_last, parents); called in this thread."""
         if not self.is_given_up:
-            self.calls.put(call)
-            answer = self.answers.get()
+            self.call = call
+            self.after.release()
+            self.turn.acquire()
         if self.is_given_up:
             raise GivenUp
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def wait(self):
-        """Wait until the text calls a lane, or ends: its call is then None."""
-        while True:
-            with suppress(Empty):
-                self.call = self.calls.get(timeout=0.5)  # wakes up, so that a pending exception can be raised
-                return
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
 
     def end(self):
         """Give up this text, after an interruption; it ends when it next asks a model."""
         self.is_given_up = True
-        self.answers.put(None)
+        if self.turn.locked():
+            self.turn.release()
 
 
 class GivenUp(BaseException):
     """Raised in the texts that are given up; not an Exception, so that no sampler handles it."""
+
+
+def locked():
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
+def let_run(texts):
+    """Let each of these texts run until it waits or ends, one after the other."""
+    done = locked()
+    for text, after in pairwise([*texts, None]):
+        text.after = after.turn if after else done
+    if texts:
+        texts[0].turn.release()
+        while not done.acquire(timeout=0.5):  # wakes up, so that a pending exception can be raised
+            pass
 
 
 def lanes_of(model, n):
