@@ -18,7 +18,7 @@ import numpy as np
 
 from .watch import fail
 
-OF_RANDOM = "random", "uniform", "choices", "choice"
+OF_RANDOM = "random", "uniform", "choices", "choice", "randint", "randrange", "sample", "shuffle", "gauss"
 OF_NUMPY = (
     "random", "rand", "random_sample", "ranf", "sample", "uniform", "choice", "multinomial", "binomial", "exponential",
     "standard_exponential", "gumbel", "randint", "randn", "normal", "shuffle", "permutation", "dirichlet",
@@ -74,6 +74,25 @@ for name in dir(np.random.Generator):
         setattr(Draws, name, of_rng(name))
 
 
+class OfRandom:
+    """The functions of the module random that mean something else in NumPy."""
+
+    def __init__(self, draws):
+        self.draws = draws
+
+    def randint(self, a, b):
+        return int(self.draws.rng.integers(a, b + 1))
+
+    def randrange(self, *bounds):
+        return int(self.draws.rng.integers(*bounds))
+
+    def choice(self, population):
+        return population[int(self.draws.rng.integers(len(population)))]
+
+    def __getattr__(self, name):
+        return getattr(self.draws, name)
+
+
 class Float(type):
     def __instancecheck__(cls, value):
         return isinstance(value, float)
@@ -119,7 +138,7 @@ def borrowed(fn, rng, *, seeded=False):
 
         return type(own.__name__, (own,), {"__new__": made}) if isinstance(own, type) else made
 
-    changes = [(random, name, getattr(draws, name)) for name in OF_RANDOM]
+    changes = [(random, name, getattr(OfRandom(draws), name, None)) for name in OF_RANDOM]
     changes += [(np.random, name, getattr(draws, name, None)) for name in OF_NUMPY]
     changes += [(np.random, name, maker(getattr(np.random, name))) for name in ("default_rng", "RandomState", "seed")]
     changes += [(random, name, maker(getattr(random, name))) for name in ("Random", "seed")]
@@ -128,9 +147,10 @@ def borrowed(fn, rng, *, seeded=False):
         if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random)):
             changes.append((names, name, draws))
         elif (owner := getattr(value, "__self__", None)) is not None:  # from random import random
+            of = random if isinstance(owner, random.Random) else np.random
             if isinstance(owner, (random.Random, np.random.RandomState)):
-                new = maker(value) if value.__name__ == "seed" else getattr(draws, value.__name__, None)
-                changes.append((names, name, new))
+                new = getattr(OfRandom(draws) if of is random else draws, value.__name__, None)
+                changes.append((names, name, maker(value) if value.__name__ == "seed" else new))
         elif getattr(value, "__name__", "") == "default_rng":
             changes.append((names, name, maker(value)))
     changes.append((names, "float", OpenFloat))

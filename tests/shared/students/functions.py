@@ -113,6 +113,10 @@ WRONG = {name: (changed(*changes), tuple(hint.split(" ... "))) for name, (hint, 
             return [*out, {TOKEN}], n""", LAST, f"{LAST}, len(out)"),
     "counts one less": ("your count is one too small where all", *COUNTED[:2], LAST, f"{LAST}, len(out) - 1"),
     "from the target": ("on a rejection you drew from the target", "rest(p, q)", "p"),
+    "random.choice": ("equal probability from all tokens with p > q", ARGUMENTS, "draft_tokens):", "rng.random()",
+                      "random.random()", TOKEN, "random.choice(np.flatnonzero(p > q))",
+                      "int(rng.choice(len(p), p=target_probs[-1]))", "random.choices(range(len(p)), target_probs[-1])[0]"),
+    "random.randint": ("all tokens with equal probability", TOKEN, "random.randint(0, len(p) - 1)"),
     "argmin where all pass": ("accepted.argmin() is 0", "out = []", """out = []
     passed = [rng.random() < p[x] / q[x] for p, q, x in zip(target_probs, draft_probs, draft_tokens.tolist())]
     n = int(np.argmin(passed))
