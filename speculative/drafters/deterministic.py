@@ -1,8 +1,8 @@
 """Drafts in which nothing is sampled, with one-hot rows and with several continuations in one tree.
 
-A drafter that copies from a pool of n-grams may find several continuations, and a chain can be only one of them. A trie
-contains them all, and shares their common prefixes. Since every token is deterministic and siblings differ, `rejection`
-and `exact_match` are exact; the order of the continuations is the order of the tests.
+A drafter that copies from the text, from a pool of n-grams or from a corpus may find several continuations, and a chain
+can be only one of them. A trie contains them all, and shares their common prefixes. Since every token is deterministic
+and siblings differ, `rejection` and `exact_match` are exact; the order of the continuations is the order of the tests.
 Source: Yang et al., arXiv:2304.04487 (copies); Miao et al. (SpecInfer), arXiv:2305.09781, section 3 (merging them).
 """
 

@@ -29,13 +29,15 @@ class RecyclingDrafter:
         By default a chain of K tokens. `Shape.best(n, WEIGHTS)` is the best tree of n nodes.
     n_followers
         The number of followers to keep for each token, in a matrix [n_vocab, n_followers]; by default those drafted.
+    keep
+        Whether a new text starts with the followers learned from earlier texts, or with none.
     """
 
-    def __init__(self, n_vocab: int, tree: Shape | None = None, *, n_followers: int | None = None):
+    def __init__(self, n_vocab: int, tree: Shape | None = None, *, n_followers: int | None = None, keep: bool = False):
         ranks = getattr(tree, "ranks", ())
         n_followers = min(1 + max(ranks, default=0) if n_followers is None else n_followers, n_vocab)
         self.tree: Shape | None = None if tree is None else check_shape(tree, n_followers, "followers kept")
-        self.n_vocab = n_vocab
+        self.n_vocab, self.keep = n_vocab, keep
         self.followers = np.full((n_vocab, n_followers), -1)  # -1 means not known yet
         self.text = []  # the text of the target's last call
 
@@ -47,7 +49,8 @@ class RecyclingDrafter:
 
     def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:
         tokens = [int(token) for token in tokens]
-        if len(tokens) <= len(self.text) or tokens[: len(self.text)] != self.text:  # a different text
+        continues = len(tokens) > len(self.text) and tokens[: len(self.text)] == self.text
+        if not continues and not self.keep:
             self.followers[:], self.text = -1, []
         tree = Shape.chain(K) if self.tree is None else self.tree
 

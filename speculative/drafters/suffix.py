@@ -120,6 +120,8 @@ class SuffixDrafter:
         More token ids to copy from. Any 100,000 of them take about a second.
     floor
         A path ends before its estimated joint probability falls below this value.
+    factor
+        A path has at most this many tokens for each token of its match.
     n_min
         The length of the shortest match to continue.
     n_nodes
@@ -127,7 +129,6 @@ class SuffixDrafter:
     """
 
     N_RECENT = 64  # the last tokens of the text, which are matched with the corpus
-    FACTOR = 4  # a path has at most this many tokens for each token of its match
 
     def __init__(
         self,
@@ -135,13 +136,14 @@ class SuffixDrafter:
         corpus: Tokens = (),
         *,
         floor: float = 0.3,
+        factor: float = 4.0,
         n_min: int = 2,
         n_nodes: int = 0,
     ):
         if not 0 <= floor <= 1:
             raise ValueError(f"expected a floor from 0 to 1, got {floor}")
         self.n_vocab, self.n_nodes = n_vocab, n_nodes
-        self.floor, self.n_min = floor, n_min
+        self.floor, self.factor, self.n_min = floor, factor, n_min
         self.corpus = SuffixAutomaton(int(token) for token in corpus)
         self.known = SuffixAutomaton(), []  # the last text, and its tokens
 
@@ -161,7 +163,7 @@ class SuffixDrafter:
         in_text = text, repeated, text.length[repeated]
         in_corpus = self.corpus, *self.corpus.match(tokens[-self.N_RECENT :])
         automaton, state, length = max(in_text, in_corpus, key=lambda match: match[2])
-        levels = min(K, self.FACTOR * length) if length >= self.n_min else 0
+        levels = min(K, int(self.factor * length)) if length >= self.n_min else 0
         n, width = (self.n_nodes, None) if self.n_nodes else (levels, 1)
         drafted, parents = automaton.continuations(state, n, levels, self.floor, width)
         return one_hot(drafted, self.n_vocab, parents)

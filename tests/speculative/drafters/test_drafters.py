@@ -66,6 +66,7 @@ TREES = {
     "TreeDrafter, options": lambda target: sp.TreeDrafter(PATHS, TWO_AND_ONE, sampling=OPTIONS),
     "TreeDrafter, shared tokens": lambda target: sp.TreeDrafter(SHARED, Shape.widths(3)),
     "TextDrafter, trees": lambda target: by_text(sp.TreeDrafter(PATHS, sp.Grown(4), siblings="top")),
+    "PromptLookupDrafter, copies": lambda target: sp.PromptLookupDrafter(3, n_copies=2),
     "SuffixDrafter, nodes": lambda target: sp.SuffixDrafter(3, CORPUS, n_nodes=3, floor=0.1),
     "HeadsDrafter": lambda target: sp.HeadsDrafter(target, HEADS, TWO_AND_ONE),
     "HeadsDrafter, medusa": lambda target: sp.HeadsDrafter(target, MEDUSA),

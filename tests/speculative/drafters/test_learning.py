@@ -65,14 +65,16 @@ def test_the_latest_followers_of_each_token_are_kept():
 
 
 def test_the_tree_of_followers_by_hand():
-    drafter = RecyclingDrafter(3, Shape.widths(2, 2), n_followers=2)
-    assert tokens_of(drafter, [0], 2) == []
-    drafter.followers[:] = [[1, 2], [2, 0], [-1, -1]]
-    draft = drafter.propose([0], 2, None)
+    new, kept = (RecyclingDrafter(3, Shape.widths(2, 2), n_followers=2, keep=keep) for keep in (False, True))
+    assert tokens_of(new, [0], 2) == []
+    for drafter in (new, kept):
+        drafter.followers[:] = [[1, 2], [2, 0], [-1, -1]]
+    draft = new.propose([0], 2, None)
     assert draft.tokens.tolist() == [1, 2, 2, 0] and draft.parents.tolist() == [-1, -1, 0, 0]
-    drafter.text = [0]
-    assert tokens_of(drafter, [0, 0], 1) == [1, 2]
-    assert tokens_of(drafter, [1, 0], 1) == []  # another text: what was learned is forgotten
+    for drafter, followers in ((new, []), (kept, [1, 2])):
+        drafter.text = [0]
+        assert tokens_of(drafter, [0, 0], 1) == [1, 2]
+        assert tokens_of(drafter, [1, 0], 1) == followers  # another text: what was learned is forgotten, or kept
 
 
 def test_what_follows_a_node_left_out_is_left_out():

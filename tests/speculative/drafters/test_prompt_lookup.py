@@ -29,3 +29,11 @@ def test_the_copy_by_its_definition(tokens, n_max, n_min, K):
     end = max(found)[2]
     draft = PromptLookupDrafter(10, n_max, n_min).propose(tokens, K, None)
     assert draft.tokens.tolist() == tokens[end : end + K] and draft.tokens.dtype == np.int64
+
+
+def test_several_copies_are_a_tree():
+    """After 1 came 2 3 (near), 2 4 and 5; after 0 1, the longer match, 2 4."""
+    text = [0, 1, 2, 4, 1, 5, 6, 1, 2, 3, 0, 1]
+    one, three = (PromptLookupDrafter(7, 2, 1, n_copies=n).propose(text, 2, None) for n in (1, 3))
+    assert one.tokens.tolist() == [2, 4]
+    assert three.tokens.tolist() == [2, 5, 4, 3, 6] and three.parents.tolist() == [-1, -1, 0, 0, 1]

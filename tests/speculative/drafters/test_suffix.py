@@ -36,13 +36,13 @@ def test_the_automaton_knows_every_substring_how_often_it_occurs_and_the_longest
     assert length == max(n for n in range(len(other) + 1) if n == 0 or places(tokens, other[len(other) - n :]))
 
 
-def by_definition(corpus, tokens, K, floor, n_min):
+def by_definition(corpus, tokens, K, floor, factor, n_min):
     """The suffix drafter's tokens, with counts looked up in the texts themselves."""
     found = [(n, tokens) for n in range(n_min, len(tokens)) if places(tokens, tokens[-n:]) > 1]
     found += [(n, corpus) for n in range(n_min, len(tokens) + 1) if places(corpus, tokens[-n:])]
     n, text = max(found, key=lambda match: (match[0], match[1] is tokens), default=(0, tokens))
     part, drafted, probability = tokens[len(tokens) - n :], [], 1.0
-    while len(drafted) < min(K, 4 * n):
+    while len(drafted) < min(K, int(factor * n)):
         counts = [places(text, [*part, *drafted, token]) for token in range(3)]
         if not sum(counts) or (probability := probability * max(counts) / sum(counts)) < floor:
             break
@@ -53,14 +53,15 @@ def by_definition(corpus, tokens, K, floor, n_min):
 @given(
     texts,
     texts.filter(bool),
-    st.integers(0, 9),
+    st.integers(0, 6),
     st.sampled_from([0, 0.3, 0.5, 1]),
+    st.sampled_from([0.5, 1, 4]),
     st.integers(1, 3),
 )
 @settings(deadline=None, derandomize=True)
-def test_drafts_are_those_of_the_definition(corpus, tokens, K, floor, n_min):
-    drafter = SuffixDrafter(3, corpus, floor=floor, n_min=n_min)
-    wanted = by_definition(corpus, tokens, K, floor, n_min)
+def test_drafts_are_those_of_the_definition(corpus, tokens, K, floor, factor, n_min):
+    drafter = SuffixDrafter(3, corpus, floor=floor, factor=factor, n_min=n_min)
+    wanted = by_definition(corpus, tokens, K, floor, factor, n_min)
     guesses(drafter, tokens[: len(tokens) // 2], K)  # the text grows ...
     assert guesses(drafter, tokens, K) == wanted
     guesses(drafter, [2, 2, *tokens], K)  # ... or is another one
