@@ -76,7 +76,7 @@ def first_word():
 
 
 def releases():
-    """Show some releases of transformers with their dates and the errors that `main.py audit --json` recorded.
+    """Show some releases of transformers with their dates and the errors that were recorded by enumeration.
 
     Returns a dict version -> total variation, and the days from the first package with the two quoted lines to the
     first one after it without them.

@@ -147,7 +147,7 @@ VALUES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["generate", "compare", "museum", "audit"])
+@pytest.mark.parametrize("command", ["generate", "compare", "museum"])
 def test_another_value_of_an_option_is_refused_unless_it_decides_no_result(command, monkeypatch):
     module = import_module(f"speculative.cli.commands.{command}")
 

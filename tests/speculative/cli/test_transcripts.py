@@ -5,17 +5,13 @@ writes a file first, `< name` shows one, `# ` is a comment. To add a case, write
 read the difference. Quotes are as in a shell; \n, \e (escape), \u202e and \\ are one character, and @x@5@ is xxxxx.
 
 The clock shows how much the models have computed, so a page has the same numbers everywhere. The last digits of a
-probability depend on the processor, so decimal numbers are compared to 1 in 10,000. The results of an engine (in audit)
-are made up, and all their numbers differ.
+probability depend on the processor, so decimal numbers are compared to 1 in 10,000.
 """
 
 import re
 import shlex
-import sys
-from itertools import count
 from pathlib import Path
 from pkgutil import iter_modules
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +20,6 @@ from systems import needs_any_name, opening_a_folder, slashes
 
 import gpt2np
 from speculative.cli import commands
-from speculative.cli.commands import audit
 from speculative.cli.journal import Journal
 
 HERE = Path(__file__).parent
@@ -111,28 +106,8 @@ def by_work(monkeypatch):
     monkeypatch.setattr("webbrowser.open", lambda address: True)
 
 
-@pytest.fixture
-def made_up(monkeypatch):
-    """What audit measures, in numbers that are all different."""
-    n = count(1)
-
-    def entry(name, setting):
-        i = next(n)
-        worst = {"tokens": [0, i], "alone": i / 10_000, "with_draft": i / 5_000}
-        what = ("lossless", "NOT LOSSLESS", "NOT LOSSLESS", "fails")[i % 4]
-        counts = {"n_vocab": 10 + i, "n_tokens": 40 + i, "K": 70 + i, "paths": 100 + i, "outcomes": 1000 + i}
-        more = {"distance": i * 1.1e-7, "impossible": i / 1000 * (i % 4 == 2), "message": f"ValueError: {i}"}
-        return {"setting": name, "verdict": what, "worst": worst, **counts, **more}
-
-    monkeypatch.setattr(audit, "entry", entry)
-    monkeypatch.setattr(audit, "find_spec", lambda name: True)
-    quiet = SimpleNamespace(set_verbosity_error=lambda: None)
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="2.0"))
-    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(__version__="5.0", logging=quiet))
-
-
 @pytest.mark.parametrize("name", PAGES)
-def test_what_a_command_prints(name, golden, whole_models, by_work, made_up, tmp_path, monkeypatch):
+def test_what_a_command_prints(name, golden, whole_models, by_work, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = HERE / "pages" / f"{name}.txt"
     golden(path, as_kept(transcript(path, printed, tmp_path), path))

@@ -12,7 +12,7 @@ from speculative.cli import foreign
 from speculative.cli.commands import compare, generate
 from speculative.cli.options import defaults_of, entries_of
 
-NAMES = ["audit", "compare", "explore", "generate", "museum", "train"]
+NAMES = ["compare", "explore", "generate", "museum", "train"]
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,9 @@ def test_a_text_stays_a_text():
 
 
 def test_what_needs_a_package_says_so(monkeypatch):
-    for module in ("values", "commands.audit"):
-        monkeypatch.setattr(f"speculative.cli.{module}.find_spec", lambda name: None)
+    monkeypatch.setattr("speculative.cli.values.find_spec", lambda name: None)
     need = "--plot: a plot needs matplotlib, which is not installed: pip install matplotlib"
     assert refusal("compare", "--plot", "a.png") == need
-    assert refusal("audit").startswith("audit needs PyTorch and transformers, which are missing: ")
 
 
 def test_every_word_of_another_program_is_known_once():

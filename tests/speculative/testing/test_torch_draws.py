@@ -3,7 +3,6 @@
 All of it needs PyTorch: group `peers`.
 """
 
-import json
 import random
 from types import SimpleNamespace
 
@@ -11,8 +10,6 @@ import numpy as np
 import pytest
 
 from speculative import CannotEnumerate, exact_distribution, total_variation
-from speculative.cli.commands import audit
-from speculative.cli.main import main
 from speculative.testing import audit_loop, check_function
 
 torch = pytest.importorskip("torch")
@@ -154,41 +151,6 @@ def test_a_right_and_a_wrong_rule():
     assert error_of(correct=True) < 1e-7
     # rejected with probability 0.3; then P instead of the residual (5 / 6, 0, 1 / 6)
     np.testing.assert_allclose(error_of(correct=False), 0.3 * (5 / 6 - 0.5), atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["top_k 2", "a stop token"])
-def test_an_engine(name):
-    """generate() of transformers: with the draft as without it."""
-    pytest.importorskip("transformers")
-    row = audit.entry(name, audit.SETTINGS[name])
-    assert row["verdict"] == "lossless" and row["outcomes"] >= 8 and row["distance"] < 1.4e-7 and row["paths"] > 20
-
-
-def test_the_audit_of_a_wrong_engine(monkeypatch, tmp_path, capsys):
-    """Its report is as those of the other commands: kept part by part, and read again."""
-    engine = pytest.importorskip("transformers.generation.utils")
-    rule = engine._speculative_sampling
-
-    def with_another_row(ids, draft_logits, *rest, **more):
-        return rule(ids, draft_logits / 2, *rest, **more)
-
-    monkeypatch.setattr(engine, "_speculative_sampling", with_another_row)
-    monkeypatch.setattr(audit, "SETTINGS", {"top_k 2": audit.SETTINGS["top_k 2"]})
-    arguments = ["audit", "--json", str(tmp_path / "a.jsonl")]
-    assert main(arguments) == 0
-    page, (_, row) = capsys.readouterr().out, map(json.loads, (tmp_path / "a.jsonl").read_text("utf-8").splitlines())
-    assert row["verdict"] == "NOT LOSSLESS" and 0.01 < row["distance"] < 1
-    assert "NOT LOSSLESS" in page and f"have probability {row['worst']['with_draft']:.4f} with the draft" in page
-    monkeypatch.setattr(audit, "entry", lambda *_: 1 / 0)
-    assert main(arguments) == 0 and capsys.readouterr().out == page
-
-
-def test_an_engine_that_fails_is_a_row(monkeypatch):
-    engine = pytest.importorskip("transformers.generation.utils")
-    monkeypatch.setattr(engine, "_speculative_sampling", lambda *_, **__: 1 / 0)
-    row = audit.entry("top_k 2", audit.SETTINGS["top_k 2"])
-    assert row["verdict"] == "fails" and row["message"].startswith("ZeroDivisionError")
-    assert audit.remark(row).startswith("top_k 2: generate() fails: ZeroDivisionError")
 
 
 class OnDevice(torch.Tensor):
