@@ -186,7 +186,7 @@ def show(path, plot="", csv=""):
         about = {"setting": one["label"], "target": {"name": target}, "draft": {"name": draft}, "costs": None}
         is_one_text, n_tokens = one["temperature"] == 0, int(options["--n_tokens_to_generate"])
         if finished:
-            raced.append(Raced(about, one["exactness"], is_one_text, one["K"], n_tokens, [], alone, runs, [], str))
+            raced.append(Raced(about, one["exactness"], is_one_text, one["K"], n_tokens, [], alone, runs, str))
     if not raced:
         raise ValueError(f"{path} has no prompt yet that is finished with every setting")
     rows, fixed = rows_of(raced), {"prompts": options.get("--prompt_file", "tales")}

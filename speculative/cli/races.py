@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from speculative.measuring.lossy import check_rule, sums_along_text
 from speculative.measuring.rows import Raced
 from speculative.measuring.runs import N_LAPS, race, race_together, under
 from speculative.measuring.table import OF_THE_TEXT
@@ -13,8 +12,6 @@ from .journal import load_average
 from .models import Models
 from .prompts import prompts_of
 from .settings import alone, with_draft
-
-N_LOSS_POSITIONS = 16  # the positions of each text at which the loss of a LOSSY rule is measured
 
 
 def races_of(settings, journal, problems):
@@ -30,7 +27,7 @@ def races_of(settings, journal, problems):
             models = Models(first)  # the models of the previous target are freed
         prompts = prompts_of(first, *models.target())
         n_parts = sum(N_LAPS if some[0][0].n_lanes else len(prompts) for some in groups.values())
-        journal.expect(n_parts + len(prompts) * sum(is_lossy(one) for one, _ in group))
+        journal.expect(n_parts)
         raced += race_of(f"group {number}", group, prompts, models, journal, problems)
     labels = [label for _, label in settings]
     return sorted(raced, key=lambda each: labels.index(each.about["setting"]))
@@ -63,7 +60,7 @@ def race_of(name, settings, prompts, models, journal, problems):
             abouts[i], rule_of(entrant.options).exactness,
             is_one_text=entrant.options.temperature == 0 or rule_of(entrant.options).one_text,
             K=length_of_chains(entrant.options), n_tokens=first.n_tokens_to_generate, prompts=told["prompts"],
-            alone=runs["alone"], runs=runs[i], losses=losses_of(entrant, tokens, under(f"setting {i}", keep)),
+            alone=runs["alone"], runs=runs[i],
             decode=entrant.tokenizer.decode, is_together=first.n_lanes > 0,
             gaps=gaps_of(entrant, tokens, runs["alone"], runs[i], under(f"setting {i}", keep)),
         )
@@ -111,22 +108,3 @@ def length_of_chains(options):
     """The length of each draft, if the drafts are chains of one length; otherwise None."""
     is_chain = not (options.K in LENGTHS or options.tree or options.n_lanes or kind_of(options).branches)
     return options.K if is_chain else None
-
-
-def is_lossy(options):
-    """Whether the loss of a setting's rule is measured: it is LOSSY, and the drafts are chains."""
-    return rule_of(options).exactness == "LOSSY" and not options.tree and not kind_of(options).branches
-
-
-def losses_of(entrant, prompts, keep):
-    """The results of `sums_along_text` for a LOSSY rule, one for each prompt; none for other rules."""
-
-    def loss(i):
-        sampler = entrant.sampler(len(prompts[i]))
-        check_rule(sampler.verifier)
-        parts = sampler.target, sampler.drafter, sampler.verifier
-        seed = entrant.options.seed + i
-        return {"sums": sums_along_text(*parts, prompts[i], N_LOSS_POSITIONS, sampler.sampling, seed)}
-
-    n_prompts = len(prompts) if is_lossy(entrant.options) else 0
-    return [keep(f"loss {i + 1}", partial(loss, i))["sums"] for i in range(n_prompts)]

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..theory import expected_tokens, speedup
 from .intervals import share
-from .lossy import loss_of
 from .runs import compared, gain_of, repetition, total
 
 
@@ -25,7 +24,6 @@ class Raced:
     prompts: list  # of (id, category, text)
     alone: list  # of Run: one for each prompt, or for each lap over all of them
     runs: list
-    losses: list  # the sums of `sums_along_text` for each prompt, if the rule is LOSSY
     decode: Callable
     gaps: Sequence = ()  # of another engine: how far apart two logits are where a greedy text is not the target's own
     is_together: bool = False  # whether the texts were generated together, so that a run is a lap
@@ -68,8 +66,6 @@ def row_of(raced, numbers, by, has_texts):
     row |= expected(row, raced.K if raced.K and drafts_K_tokens(runs, raced.K, raced.n_tokens) else None)
     row["exactness"] = raced.exactness
     row |= {"c": None} if raced.is_together else {}  # because a pass serves several texts
-    losses = raced.losses if raced.is_together else [raced.losses[n] for n in numbers if raced.losses]
-    row |= loss_of(losses)
     row["is_one_text"] = raced.is_one_text
     row |= {"gap": max(raced.gaps)} if raced.gaps else {}
     if has_texts and len(numbers) == 1:

@@ -12,7 +12,6 @@ from time import perf_counter
 
 import numpy as np
 
-from ..autoregressive import AutoregressiveSampler
 from ..generation import collect
 from ..models.by_paths import Wrapper
 from .intervals import ratio
@@ -135,14 +134,6 @@ def compared(alone, runs):
     same = sum(a.tokens == b.tokens for a, b in zip(alone, runs))
     per_call = dict(zip(("tokens_per_call", "calls_low", "calls_high"), ratio(tokens, calls)))
     return {**per_call, **gain_of(alone, runs), "same_texts": same, "n_texts": len(runs)}
-
-
-def own_text(target, prompt, n_tokens, sampling, seed):
-    """(the prompt and the tokens that the target alone adds, its distributions for these [n_tokens, n_vocab])."""
-    alone = AutoregressiveSampler(target, sampling=sampling)
-    generation = alone.generate(prompt, n_tokens, seed, keep_probs=True)
-    text = [*generation.prompt.tolist(), *generation.tokens.tolist()]
-    return text, np.concatenate([r.target_probs for r in generation.rounds])
 
 
 def repetition(tokens, n=4):

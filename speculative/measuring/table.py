@@ -48,7 +48,7 @@ def page_of(rows, fixed, machine, has_lanes=False):
     ----------
     rows : list of dict
         `numbers_of` and `expected` (rows.py), with "setting" (dict option -> text), "by" (a name of some of the
-        prompts), "target" and "draft" (dicts with "name" and "parameters"), "exactness", "is_one_text" and "loss".
+        prompts), "target" and "draft" (dicts with "name" and "parameters"), "exactness" and "is_one_text".
     fixed : dict option -> text
         Options that have the same value in all rows, for the heading.
     machine : str
@@ -70,17 +70,11 @@ tok/s     tokens per second with the draft; same: how many texts are the target'
 expected  from alpha and c, if each draft token is accepted with probability alpha, and verifying K + 1 tokens takes an
           autoregressive step; where it takes longer, the measured speedup is lower
 """
-    has_loss = any(row["loss"] is not None for row in rows)
-    if has_loss:
-        notes += """\
-loss      of a LOSSY rule along the target's own text: 0.16 says that of 100 tokens at best 16 differ from the target's
-          (total variation); after: the same, of the tokens after an accepted draft token
-"""
     if gaps := [row["gap"] for row in rows if "gap" in row]:
         notes += f"rounding  where texts differ, {rounding(max(gaps))}\n"
     if any(row["exactness"] == "checked" for row in rows):
         notes += "checked   check_verifier found no mistake; the rule itself does not say whether it is exact\n"
-    measured = table([cells(row, has_expected, has_loss) for row in rows])
+    measured = table([cells(row, has_expected) for row in rows])
     blocks = ["\n".join(head), measured, "\n".join(fastest(rows)), notes]
     return "\n\n".join(filter(None, blocks))
 
@@ -99,10 +93,8 @@ def digits(value, n):
     return "-" if value is None else f"{value:.{n}f}"
 
 
-def cells(row, has_expected, has_loss):
+def cells(row, has_expected):
     """A row of the table, as texts."""
-    loss = "-" if row["loss"] is None else with_interval(row, "loss", "loss_")
-    loss += f", after {row['loss_after']:.2f}" if (row["loss_after"] or 0) > 1e-9 else ""  # less is rounding
     seconds = {"alone, s": f"{row['alone_seconds']:.2f}", "draft, s": f"{row['seconds']:.2f}"}
     same = f"same {row['same_texts']}/{row['n_texts']}"
     return {
@@ -117,7 +109,6 @@ def cells(row, has_expected, has_loss):
         **(seconds if row["by"] else {}),
         **({"alone, tok/s": f"{row['alone_tokens_per_second']:.1f}"} if row["setting"].get("n_lanes") else {}),
         "tok/s": f"{row['tokens_per_second']:.1f}",
-        **({"loss": loss} if has_loss else {}),
         "text": f"{row['exactness']}, {same}" if row["is_one_text"] else row["exactness"],
     }
 
@@ -143,8 +134,7 @@ def fastest(rows):
 
 def csv_of(rows):
     """The rows as CSV: the options that vary and the numbers, of several rows those that differ."""
-    unknown = {name for name in rows[0] if name.startswith("loss") and all(row[name] is None for row in rows)}
-    numbers = [name for name in rows[0] if name not in NOT_TIDY | unknown]
+    numbers = [name for name in rows[0] if name not in NOT_TIDY]
     new = {name: f"speedup_{name}" for name in ("low", "high", "with_prefill")} | {"c": "cost_coefficient"}
     lines = [[*rows[0]["setting"], *(new.get(name, name) for name in numbers)]]
     for row in rows:

@@ -42,9 +42,8 @@ def whole_models(load_once, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def measure_little(monkeypatch):
-    """Costs once, the loss of a rule at a few places: see tests/speculative/measuring."""
+    """Costs once: see tests/speculative/measuring."""
     monkeypatch.setitem(measure_costs.__kwdefaults__, "repeats", 1)
-    monkeypatch.setattr("speculative.cli.races.N_LOSS_POSITIONS", 4)
 
 
 @pytest.fixture(autouse=True)
