@@ -24,12 +24,12 @@ import fire
 import numpy as np
 from tqdm import tqdm
 
-from gpt2np.files.loading import model_to_find
+from gpt2np.files.loading import find_folder, model_to_find
 from gpt2np.files.model_files import find_on_disk
 from speculative.cli.commands import compare
 from speculative.cli.drafters import rule_of
 from speculative.cli.journal import Journal, machine
-from speculative.cli.models import ENGINES, Models, folder_of
+from speculative.cli.models import ENGINES, Models
 from speculative.cli.prompts import prompts_of
 from speculative.cli.settings import alone, settings_of, with_draft
 from speculative.cli.words import read
@@ -56,7 +56,7 @@ def main(file, n_prompts=str(N_PROMPTS), estimate="", table="", plot="", csv="",
     settings, _ = settings_of(options)
     announce_downloads(settings, estimate)
     about = {"n_prompts": n_prompts, "times on": machine()}
-    with Journal(file, options, [one for one, _ in settings], about=about) as journal:
+    with Journal(file, options, about=about) as journal:
         journal.keep("settings", lambda: {"settings": [described(one, label) for one, label in settings]})
         pairs = {}  # the settings of each target
         for one, label in settings:
@@ -153,7 +153,7 @@ def run(pair, n, journal):
 def compare_with_transformers(one, checks, prompts, texts, journal):
     """Compare greedy texts with transformers, in one pass each: the largest logit is that of the text's next token."""
     new = [i for i, name in enumerate(checks) if name not in journal.parts and texts[i]]
-    folder = folder_of(one.target_model_size, one)
+    folder = find_folder(one.target_model_size, Path(one.models_dir))
     if not (new and find_spec("transformers") and find_spec("torch") and (folder / "config.json").exists()):
         return
     model, _ = ENGINES["transformers_float32"].load(str(folder), one)

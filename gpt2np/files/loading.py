@@ -90,12 +90,6 @@ def read_tokenizer(files, hparams, config):
     return tokenizer
 
 
-def read_tokenizer_of(folder):
-    """The tokenizer of the model in a folder, without its weights."""
-    files = files_of(folder)
-    return read_tokenizer(files, *read_settings(files.config))
-
-
 def read_tensors(files):
     """The tensors of a model's `ModelFiles`, under the names that they have there."""
     if files.layout == "openai":

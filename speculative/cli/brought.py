@@ -29,13 +29,6 @@ def file_of(given):
     return given.rpartition(":")[0]
 
 
-def files_of(given):
-    """The paths of FILE.py and of the modules it imports from its folder."""
-    folder = Path(file_of(given)).resolve().parent
-    found = {Path(getattr(module, "__file__", None) or "") for module in list(sys.modules.values())}
-    return sorted(path for path in found if path.suffix == ".py" and path.parent == folder)
-
-
 @cache
 def brought(given):
     """The object that FILE.py:NAME names; ValueError if the file does not define it."""

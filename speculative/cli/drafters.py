@@ -14,7 +14,6 @@ import numpy as np
 
 import gpt2np
 import speculative
-from gpt2np.files.loading import drafter_file
 from speculative import Draft, Grown, Shape
 from speculative.drafters.jacobi import JacobiDrafter
 from speculative.drafters.lookahead import LookaheadDrafter
@@ -40,7 +39,6 @@ class Entry:
     trees: str = ""  # the values of --tree: "any", "grown" (a number of nodes), or "" for none
     branches: bool = False  # whether it drafts trees even without --tree
     hidden: bool = False  # whether it works inside the target, on its hidden states
-    file: Callable | None = None  # target -> the path of the file that was trained for it
 
 
 @dataclass(frozen=True)
@@ -272,11 +270,11 @@ DRAFTERS = {
     "early_exit": Entry(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL),
         trees="any", hidden=True),
     "heads": Entry(heads, "a tree from heads on the target's last hidden state (bundled for tiny-target)",
-        trees="any", branches=True, hidden=True, file=partial(drafter_file, "heads")),
+        trees="any", branches=True, hidden=True),
     "eagle": Entry(eagle, "a block that continues the target's hidden states (bundled for tiny-target)",
-        ("frequent", *OF_A_MODEL), trees="any", hidden=True, file=partial(drafter_file, "eagle")),
+        ("frequent", *OF_A_MODEL), trees="any", hidden=True),
     "parallel": Entry(parallel, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",
-        ("frequent", *OF_A_MODEL), trees="any", hidden=True, file=partial(drafter_file, "parallel")),
+        ("frequent", *OF_A_MODEL), trees="any", hidden=True),
     "none": Entry(none, "nothing: the target alone"),
 }
 RULES = {

@@ -24,7 +24,6 @@ class Engine:
     help: str
     read: Callable  # the name of a model -> the same, in full; ValueError if it cannot be one. Nothing is loaded
     load: Callable  # (name, Options) -> (LanguageModel, tokenizer)
-    contents: Callable  # (name, Options) -> the paths and texts that say which model it is
     packages: dict = field(default_factory=dict)  # module -> the name of its package
 
     def checked(self, name):
@@ -34,8 +33,8 @@ class Engine:
         return self.read(name)
 
     def versions(self):
-        """[the packages and their versions], or an empty list."""
-        return [", ".join(f"{package} {version(package)}" for package in self.packages.values())] * bool(self.packages)
+        """The packages and their versions, in words."""
+        return ", ".join(f"{package} {version(package)}" for package in self.packages.values())
 
 
 # ------------------------------------------------------------------------------------------------ transformers
@@ -68,14 +67,6 @@ def load_transformers(name, options, dtype="auto"):
     return TransformersModel(model, n_vocab), TransformersTokenizer(tokenizer, model.generation_config.eos_token_id)
 
 
-def contents_of(name, options):
-    """The file, or the files of the folder; of a model on the hub its name alone."""
-    path = Path(folder_of(name))
-    if path.is_dir():
-        return sorted(file for file in path.iterdir() if file.is_file())
-    return [path if path.is_file() else name]
-
-
 # ------------------------------------------------------------------------------------------------ llama.cpp
 
 
@@ -97,10 +88,10 @@ def load_llama_cpp(name, options):
 TORCH = {"torch": "torch", "transformers": "transformers"}
 OTHERS = {
     "transformers": Engine("Hugging Face transformers: a folder, a GGUF file, or OWNER/NAME on the hub",
-        name_for_transformers, load_transformers, contents_of, TORCH),
+        name_for_transformers, load_transformers, TORCH),
     "transformers_float32": Engine("the same in float32, which rounds least",
-        name_for_transformers, partial(load_transformers, dtype="float32"), contents_of, TORCH),
+        name_for_transformers, partial(load_transformers, dtype="float32"), TORCH),
     "llama_cpp": Engine("llama-cpp-python: a GGUF file",
-        name_for_llama_cpp, load_llama_cpp, contents_of, {"llama_cpp": "llama-cpp-python"}),
+        name_for_llama_cpp, load_llama_cpp, {"llama_cpp": "llama-cpp-python"}),
 }
 # fmt: on

@@ -21,11 +21,13 @@ from tqdm import tqdm
 import gpt2np
 import speculative
 from gpt2np.files.download import try_lock
+from gpt2np.files.table import files_read
 from gpt2np.kernels import matmul
 from speculative.measuring.table import counted
 from speculative.trace.terminal import visible
 
 from .files import digest, say
+from .models import ENGINES
 from .options import all_entries
 
 HEAD, PART = b'{"journal": 1, ', b'{"part": '  # how the first line begins, and all others
@@ -50,14 +52,21 @@ def load_average():
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
-def contents_of(settings):
-    """dict name -> digest of everything that these settings (Options) read."""
+def contents_of(options):
+    """dict name -> digest of each file, and each folder with a model, that a typed option names, as FILE.py:NAME too.
+
+    Names on the hub, pipes and modules that a FILE.py imports are not looked at.
+    """
+    names = [name for name, entry in all_entries(options).items() if entry.names_files and name in options.given]
+    texts = [text for name in names for text in (options.given[name], *options.given[name].split(","))]
     found = {}
-    for options in settings:
-        for entry in all_entries(options).values():
-            for name, contents in entry.reads(options).items():
-                if name not in found:
-                    found[name] = digest(*contents)
+    for text in texts:
+        for path in map(Path, (text.rpartition(":")[0] if ".py:" in text else text, f"{options.models_dir}/{text}")):
+            inside = [each.name for each in path.iterdir()] if path.is_dir() else []
+            model = [path / name for name in inside if name in (*files_read(inside), f"{options.drafter}.safetensors")]
+            files = model or [path / name for name in inside] or [path]
+            if files := sorted(file for file in files if file.is_file()):
+                found[text] = digest(*files)
     return found
 
 
@@ -69,8 +78,6 @@ class Journal:
     path : str, Path or bool
         The file; a bool, or an empty name, keeps the parts in memory only.
     options : Options
-    settings : sequence of Options
-        All settings of the run, for the files that they read.
     about : dict
         Further items of the first line.
     may_differ : sequence of str
@@ -84,7 +91,7 @@ class Journal:
         If the file is not a journal, is one of a different run, or is being written.
     """
 
-    def __init__(self, path, options, settings=(), *, about=None, may_differ=(), remedy=REMEDY):
+    def __init__(self, path, options, *, about=None, may_differ=(), remedy=REMEDY):
         self.path, self.parts, self.file = Path(path) if isinstance(path, (str, Path)) and path else None, {}, None
         self.may_differ, self.remedy = ("machine", *may_differ), remedy
         views = {name for name, entry in all_entries(options).items() if entry.is_aside}
@@ -92,8 +99,9 @@ class Journal:
         self.head = {"command": options.command, "options": typed, "machine": machine(), **(about or {})}
         if path:
             self.head |= {"version": version(), "matmul": matmul.strategy()}
+            self.head |= {"engine": ENGINES[options.engine].versions()}
         if self.path:
-            self.head["contents"] = contents_of(settings)
+            self.head["contents"] = contents_of(options)
         self.is_printed, self.bar = path is True, tqdm(disable=True)
 
     def __enter__(self):

@@ -115,12 +115,7 @@ def load(name, options):
     return model, tokenizer
 
 
-def files_in_folder(name, options):
-    """The files of the model of this name."""
-    return sorted(files_of(folder_of(name, options)).all)
-
-
-ENGINES = {"numpy": Engine("this library: GPT-2", model_name, load, files_in_folder), **OTHERS}
+ENGINES = {"numpy": Engine("this library: GPT-2", model_name, load), **OTHERS}
 
 
 def with_names(options):
@@ -141,12 +136,6 @@ def named(name, model):
     """A model in a report: its name, and how large it is if it says so."""
     about = f"{name} ({model.about})" if hasattr(model, "about") else name
     return {"name": about, "parameters": model.n_params} if hasattr(model, "n_params") else {"name": about}
-
-
-def folder_of(name, options):
-    """The folder of the model of this name, which may be downloaded."""
-    with downloading(name, options):
-        return find_folder(name, Path(options.models_dir), options.source)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from gpt2np.files.model_files import SOURCES
 from speculative import Sampling
 from speculative.drafters.model_tree import RULES as SIBLINGS
 
-from . import contents, effects
+from . import effects
 from .drafters import DRAFTERS, LENGTHS, RULES, TOKENIZERS
 from .effects import first_of, only_with
 from .files import check_readable
@@ -29,7 +29,7 @@ class OptionEntry:
     read: Callable  # text -> value; ValueError says what was expected
     help: str  # a line "VALUE: what it means" for each value worth a line
     no_effect: Callable = effects.acts  # Options -> why it changes nothing, or an empty text
-    reads: Callable = contents.of_nothing  # Options -> dict of the files and texts that it names
+    names_files: bool = False  # it may name files or folders, whose contents decide the result
     also: tuple = ()  # its names in other programs, see foreign.py
     repeats: bool = False  # it may be given several times, and its value is a tuple
     is_aside: bool = False  # it changes what is shown, where files are or how fast it goes, but no result
@@ -50,24 +50,24 @@ class Options:
         also="-p --user_input --input --question")
     target_model_size: str = option("tiny-target", "M", str,
         "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
-        "GPT-2", reads=contents.of_target,
+        "GPT-2", names_files=True,
         also="-m --model --target --target_model --model_size --model_name_or_path --target_model_name "
         "--target_model_path --checkpoint_path --application_model")
     draft_model_size: str = option("", "M", str,
         "the draft model, for --drafter model only (the smallest of the target's family: tiny-draft for tiny-target, "
-        "124M for 355M and larger)", no_effect=only_with("draft_model_size"), reads=contents.of_draft,
+        "124M for 355M and larger)", no_effect=only_with("draft_model_size"), names_files=True,
         also="-md --draft_model --model-draft --spec-draft-model --assistant_model --assist-model "
         "--speculative-model --approx_model_name --draft_model_name --draft_model_path "
         "--draft_checkpoint_path")
     drafter: str = option("model", "D", Choice(DRAFTERS, brings=True), "the source of the draft tokens",
-        reads=contents.of_drafter)
+        names_files=True)
     K: int | str = option(3, "K", whole(1, words=LENGTHS),
         "the draft length, the most tokens drafted per target call\n"
         "N: N tokens", no_effect=first_of(effects.drafts_nothing, effects.has_own_depth),
         also="--gamma --draft --draft-n --draft-max --n-draft --spec-draft-n-max --num_assistant_tokens "
         "--num_speculative_tokens --speculate_k --speculate-step")
     verifier: str = option("rejection", "V", Choice(RULES, brings=True), "the acceptance rule for draft tokens",
-        no_effect=first_of(effects.verifies_nothing, effects.accepts_the_same), reads=contents.of_verifier)
+        no_effect=first_of(effects.verifies_nothing, effects.accepts_the_same), names_files=True)
     temperature: float = option(0, "T", number(least=0),
         "0 always takes the most probable token, 1 samples from the model's own distribution; in Python, Sampling's "
         "default is 1",
@@ -107,7 +107,7 @@ class Options:
     corpus: str = option("", "FILE", check_readable,
         "a text in which ngram counts (default: tales that neither bundled model was trained on) and from which suffix "
         "copies, in addition to the text so far (default: nothing)",
-        no_effect=only_with("corpus"), reads=contents.of_text("corpus"))
+        no_effect=only_with("corpus"), names_files=True)
     n_max: int = option(3, "N", whole(1, 1024), "the maximum n for ngram, and the longest match for prompt_lookup",
         no_effect=only_with("n_max"),
         also="--max_matching_ngram_size --prompt_lookup_max --ngram-prompt-lookup-max")
@@ -134,12 +134,12 @@ class Options:
         "<|endoftext|> ends the text, but not before N new tokens; with 0 it does not end the text")
     grammar: str = option("", "G", str,
         "a regular expression that the whole new text matches, such as '[0-9]{4}-[0-9]{2}', or a file of them, one "
-        "per line, one of which it matches; <|endoftext|> ends the text", reads=contents.of_grammar)
+        "per line, one of which it matches; <|endoftext|> ends the text", names_files=True)
     prompt_file: str = option("", "FILE", str,
         "prompts, one per line; - reads standard input. In FILE.jsonl each line is a JSON object, so that a prompt may "
         'have several lines: {"prompt": TEXT}, or a question of Spec-Bench or SPEED-Bench, {"question_id": 81, '
         '"category": "qa", "turns": [TEXT, ...]}, of which the first turn is the prompt',
-        reads=contents.of_text("prompt_file"),
+        names_files=True,
         also="-f --file")
     template: str = option("{prompt}", "TEXT", template,
         "the text around a prompt, such as '### Human: {prompt}\\n### Assistant:', where \\n is a line break; chat: "
@@ -156,8 +156,7 @@ class Options:
         no_effect=first_of(effects.has_prompt_file, effects.is_beyond_known))
     stop: tuple = option((), "TEXT", str, "end the text where the new tokens contain TEXT", repeats=True,
         also="--stop_token -r --reverse-prompt")
-    engine: str = option("numpy", "E", Choice(ENGINES), "the engine of the models, and so what their names mean",
-        reads=contents.of_engine)
+    engine: str = option("numpy", "E", Choice(ENGINES), "the engine of the models, and so what their names mean")
     models_dir: str = option("models", "DIR", str, "the folder with the models 124M, 355M, ...; downloads go there",
         no_effect=effects.looks_nothing_up)
     source: str = option("hub", "S", Choice(tuple(SOURCES)),

@@ -1,5 +1,6 @@
 """From Options to the participants of a race: the settings that work, and samplers with and without a draft."""
 
+import os
 from dataclasses import asdict
 from functools import lru_cache, partial
 
@@ -11,9 +12,9 @@ from speculative.logits.automaton import parsed
 from speculative.together import as_they_end
 
 from .brought import graded_drafter
-from .contents import pattern_of
 from .drafters import DRAFTERS, LENGTHS, RULES, kind_of, length_of, rule_of
 from .effects import Habit
+from .files import read_text
 from .models import AS_SMALL, OfLanes, named, no_smaller
 from .options import all_entries, combinations
 
@@ -196,6 +197,21 @@ def with_processors(options, tokenizer, n_prompt):
         options.min_tokens and speculative.MinTokens(options.min_tokens, ends, n_prompt),
     )
     return options.but(processors=tuple(filter(None, found)))
+
+
+def pattern_of(grammar):
+    """The pattern of --grammar: the text itself, or if there is such a file, any of the patterns in its lines."""
+    if not os.path.exists(grammar):
+        return grammar
+    lines = [line for line in read_text(grammar, "grammar").replace("\r", "\n").split("\n") if line]
+    if not lines:
+        raise ValueError(f"--grammar: {grammar} is empty: write a pattern per line")
+    try:
+        for line in lines:
+            parsed(line)
+    except ValueError as error:
+        raise ValueError(f"--grammar: {grammar}: {error}") from None
+    return "|".join(f"(?:{line})" for line in lines)
 
 
 def grammar_of(grammar, tokenizer, n_prompt):

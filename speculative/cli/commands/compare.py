@@ -65,7 +65,7 @@ class Options(shared.Options):
 # fmt: on
 def run(options):
     settings, problems = settings_of(options)
-    with Journal(options.json, options, [setting for setting, _ in settings]) as journal:
+    with Journal(options.json, options) as journal:
         rows = rows_of(races_of(settings, journal, problems), options.by, options.best)
         if not rows:
             raise ValueError(next(iter(problems)))

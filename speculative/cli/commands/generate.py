@@ -27,7 +27,6 @@ from speculative.trace import Trace
 from speculative.trace.terminal import colour, has_colours, legend, round_line, visible
 
 from .. import options as shared
-from ..contents import pattern_of
 from ..drafters import rule_of
 from ..effects import first_of, needs, one_by_one, writes_texts
 from ..files import write_trace
@@ -35,7 +34,7 @@ from ..journal import Journal, machine
 from ..models import Models
 from ..options import OF_THE_PROGRAM, option
 from ..prompts import given_prompts
-from ..settings import alone, checked, decoded, with_draft, with_processors, without_name
+from ..settings import alone, checked, decoded, pattern_of, with_draft, with_processors, without_name
 from ..values import Choice, Written, flag, whole
 
 TAKES = OF_THE_PROGRAM
@@ -65,7 +64,7 @@ def run(options):
     if options.output:
         write_texts(options)
         return
-    with Journal(options.json, options, [options]) as journal:
+    with Journal(options.json, options) as journal:
         compare_texts(options, journal)
 
 
@@ -142,7 +141,7 @@ def started(entrant, prompt, options):
 
 def write_texts(options):
     """Write the prompts and their texts, in order; those already in the file are kept."""
-    with Journal(options.output, options, [options]) as journal:
+    with Journal(options.output, options) as journal:
         models, n_tokens = Models(options), options.n_tokens_to_generate
         n_lanes = 1 if one_by_one(options) else options.n_lanes
         prompts = given_prompts(options, models)

@@ -21,7 +21,6 @@ from gpt2np.files.loading import find_folder
 from gpt2np.files.writing import replacing
 from speculative import AutoregressiveSampler, Sampling, generate_together
 
-from .. import contents
 from .. import options as shared
 from ..files import check_readable, digest, read_text, say
 from ..journal import Journal, machine
@@ -69,10 +68,6 @@ def paths_of(options):
     return [path for some in listed for path in some]
 
 
-def contents_of_texts(options):
-    return {"--text": [read_text(str(path), "text") for path in paths_of(options)]}
-
-
 def is_no_draft(options):
     return "" if options.kind == "draft" else f"it is for --kind draft, not {options.kind}"
 
@@ -82,7 +77,7 @@ def is_no_draft(options):
 class Options(shared.Options):
     target_model_size: str = option("tiny-target", "M", target_name,
         "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
-        "GPT-2", reads=contents.of_target)
+        "GPT-2", names_files=True)
     seed: int = option(0, "N", whole(0), "the seed of the random numbers; one seed gives one text")
     kind: str = option("eagle", "KIND", Choice(KINDS),
         "what to train\n"
@@ -93,7 +88,7 @@ class Options(shared.Options):
         "draft: a small GPT-2 with the target's vocabulary, for --draft_model_size", is_aside=True)
     text: tuple = option((), "FILES", text_files,
         "plain text like the text you will generate: the target continues pieces of it. Files, or folders of .txt "
-        "files, between commas", reads=contents_of_texts, is_aside=True)
+        "files, between commas", names_files=True, is_aside=True)
     minutes: float | None = option(None, "N", number(least=0.01, most=100_000),
         f"how long to train, including writing the text ({MINUTES:g} without --tokens)", is_aside=True)
     tokens: int = option(0, "N", whole(0, 10**12),
@@ -132,7 +127,7 @@ def run(options):
     may_differ = "version", "--target_model_size"  # a copy of the target in the folder is the same target
     remedy = f"choose a different --output, or delete {output / 'training'}"
     path = output / "training" / "journal.jsonl"
-    with Journal(path, options, [options], about=about, may_differ=may_differ, remedy=remedy) as journal:
+    with Journal(path, options, about=about, may_differ=may_differ, remedy=remedy) as journal:
         train(options, name, output, journal)
 
 

@@ -63,7 +63,7 @@ class Chatty:
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     load = lambda name, options: (Rounding(name), Chatty(gpt2np.load(name)[1]))  # noqa: E731
-    monkeypatch.setitem(ENGINES, "toy", Engine("a toy", str, load, lambda name, options: [name]))
+    monkeypatch.setitem(ENGINES, "toy", Engine("a toy", str, load))
 
 
 def test_drafters_that_need_a_language_model_alone():
@@ -122,7 +122,7 @@ def test_refusals():
     assert refusal("compare", *LOOKUP, "--n_lanes=2").startswith("--n_lanes has no effect, as --engine toy runs one")
     assert refusal("--template=chat").startswith("--template chat is for a model with a chat template")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(ENGINES, "away", Engine("", str, str, str, {"no_such_module": "no-such-package"}))
+        patch.setitem(ENGINES, "away", Engine("", str, str, {"no_such_module": "no-such-package"}))
         sentence = "--target_model_size: this engine needs packages that are not installed: pip install no-such-package"
         assert refusal("--engine=away") == sentence
     with pytest.raises(ValueError, match=r"expected a file .gguf, got 'tiny-target'"):

@@ -71,7 +71,7 @@ def test_what_is_in_the_file():
         if not word.startswith(("--output", "--n_lanes"))
     }
     assert {"machine", "version", "matmul"} <= head.keys()
-    assert [*head["contents"]] == ["tiny-draft", "--grammar g", "--prompt_file prompts"]
+    assert [*head["contents"]] == ["g", "prompts"]
     assert [part["part"] for part in parts] == [f"text {i}" for i in (1, 2, 3, 4)]
     assert [part["prompt"] for part in parts] == Path("prompts").read_text().split("\n")[:-1]
 
@@ -177,13 +177,13 @@ def test_another_value_of_an_option_is_refused_unless_it_decides_no_result(comma
 @pytest.mark.parametrize(
     ("file", "name", "drafter"),
     [
-        ("g", "--grammar g", "suffix"),
-        ("prompts", "--prompt_file prompts", "suffix"),
-        ("text", "--corpus text", "ngram"),
+        ("g", "g", "suffix"),
+        ("prompts", "prompts", "suffix"),
+        ("text", "text", "ngram"),
         ("mine.py", "mine.py:Again", "mine.py:Again"),
         ("td/merges.txt", "td", "suffix"),
         ("td/model.safetensors", "td", "suffix"),
-        ("td/heads.safetensors", "heads.safetensors", "heads"),
+        ("td/heads.safetensors", "td", "heads"),
     ],
 )
 def test_a_file_that_was_edited_is_refused_by_its_name(file, name, drafter, monkeypatch):

@@ -70,7 +70,7 @@ def test_a_folder_learns_from_one_text_of_one_target_with_one_seed(mine):
     Path("other.txt").write_text(TALES.read_text("utf-8")[::-1], encoding="utf-8")
     journal, words = mine / "training" / "journal.jsonl", ("train", "--target_model_size", mine)
     for changed, difference in (
-        (("--text", "other.txt", "--kind", "heads"), "other contents of --text"),
+        (("--text", "other.txt", "--kind", "heads"), "other contents of other.txt"),
         (("--text", TALES, "--seed", "5"), "--seed none, and this is 5"),
     ):
         remedy = f"choose a different --output, or delete {mine / 'training'}"
