@@ -7,8 +7,6 @@ from .drafters.eagle import EagleDrafter
 from .drafters.early_exit import EarlyExitDrafter
 from .drafters.forced import ForcedDrafter
 from .drafters.heads import HeadsDrafter
-from .drafters.jacobi import JacobiDrafter
-from .drafters.lookahead import LookaheadDrafter
 from .drafters.model import ModelDrafter
 from .drafters.model_tree import TreeDrafter
 from .drafters.ngram import NGramDrafter, NGramModel
@@ -43,7 +41,7 @@ __all__ = [
     "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter",
     "EagleDrafter",
     "EarlyExitDrafter", "ForcedDrafter", "FrequencyPenalty", "Generation", "Grammar", "Grown", "Gumbel", "HeadsDrafter",
-    "JacobiDrafter", "LanguageModel", "Lenient", "LookaheadDrafter", "MinTokens",
+    "LanguageModel", "Lenient", "MinTokens",
     "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "ParallelDrafter", "PresencePenalty",
     "PromptLookupDrafter", "RandomSource", "RecyclingDrafter", "Round", "Sampler", "Sampling",
     "Shape", "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter",

@@ -15,8 +15,6 @@ import numpy as np
 import gpt2np
 import speculative
 from speculative import Draft, Grown, Shape
-from speculative.drafters.jacobi import JacobiDrafter
-from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 from speculative.interfaces import exactness_of
 
@@ -212,19 +210,6 @@ def recycling(options, models):
     return target, drafter, {"name": "tokens recycled from the target's own rows"}
 
 
-def jacobi(options, models):
-    target = models.target()[0]
-    return target, JacobiDrafter(target.n_vocab), {"name": "the target's own rows for these positions"}
-
-
-def lookahead(options, models):
-    """A `LookaheadDrafter` with the largest W <= 5 and N <= 4 that fit into K."""
-    target, K = models.target()[0], length_of(options).depth
-    N = min(4, 2 + K // 3)
-    drafter = LookaheadDrafter(target.n_vocab, min(5, K + 2 - N), N)
-    return target, drafter, {"name": f"a pool of the target's {N}-grams"}
-
-
 def of_ones_own(options, models):
     """The drafter of --drafter FILE.py:NAME."""
     (target, tokenizer), name = models.target(), options.drafter
@@ -265,8 +250,6 @@ DRAFTERS = {
     "suffix": Entry(suffix, "copies of the text so far and of --corpus", ("corpus", "n_min"), trees="grown"),
     "forced": Entry(forced, "the text that --grammar forces; drafts nothing without it"),
     "recycling": Entry(recycling, "the target's logits after the same tokens earlier", trees="any"),
-    "jacobi": Entry(jacobi, "the target's own guesses from its last call"),
-    "lookahead": Entry(lookahead, "n-grams from the target's Jacobi iterations, as a tree", branches=True),
     "early_exit": Entry(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL),
         trees="any", hidden=True),
     "heads": Entry(heads, "a tree from heads on the target's last hidden state (bundled for tiny-target)",

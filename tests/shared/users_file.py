@@ -55,8 +55,6 @@ drafters: list[Drafter] = [
     EagleDrafter(target, eagle, Grown(8), siblings="top"),
     ParallelDrafter(target, parallel),
     TreeDrafter(draft_model, Shape.best(4, [0.6, 0.3])),
-    JacobiDrafter(target.n_vocab),
-    LookaheadDrafter(target.n_vocab),
     ForcedDrafter(tokenizer.encode, target.n_vocab),
     TextDrafter(ModelDrafter(draft_model), tokenizer, tokenizer),
     ModelDrafter(SharedTokensModel(draft_model, tokenizer, tokenizer)),

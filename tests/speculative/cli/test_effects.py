@@ -13,7 +13,6 @@ from speculative.cli.models import Models
 from speculative.cli.prompts import tales
 from speculative.cli.settings import checked
 from speculative.cli.words import read
-from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 
 PROMPT = "the king and the queen and the king had the queen and the"
@@ -71,9 +70,6 @@ CASES = {  # drafter and options, the last of which has the effect -> the drafte
     "early_exit exit_layer=1": lambda: drawn(exited(1)),
     "eagle frequent=50": lambda: from_states("eagle", n_frequent=50),
     "parallel frequent=50": lambda: from_states("parallel", n_frequent=50),
-    "lookahead K=1": lambda: LookaheadDrafter(2048, 1, 2),
-    "lookahead K=7": lambda: LookaheadDrafter(2048, 5, 4),
-    "lookahead K=20": lambda: LookaheadDrafter(2048, 5, 4),
 }
 for name, usual in {
     "model": lambda *shape, **how: drawn(draft(), *shape, **how),

@@ -56,7 +56,6 @@ CHAINS = {
     ),
     "ParallelDrafter": lambda target: sp.ParallelDrafter(target, PARALLEL),
     "ParallelDrafter, options": lambda target: sp.ParallelDrafter(target, PARALLEL, sampling=OPTIONS, threshold=0.6),
-    "JacobiDrafter": lambda target: sp.JacobiDrafter(3),
 }
 TREES = {
     "TreeDrafter without": lambda target: sp.TreeDrafter(PATHS, Shape.widths(2)),
@@ -74,8 +73,6 @@ TREES = {
     "EagleDrafter, drawn": lambda target: sp.EagleDrafter(target, BLOCK, TWO_AND_ONE, n_frequent=2, siblings="drawn"),
     "EagleDrafter, without": lambda target: sp.EagleDrafter(target, BLOCK, Shape.widths(2)),
     "RecyclingDrafter": lambda target: sp.RecyclingDrafter(3, TWO_AND_ONE, n_followers=2),
-    "LookaheadDrafter": lambda target: sp.LookaheadDrafter(3, W=2, N=2, G=2),
-    "LookaheadDrafter, one column": lambda target: sp.LookaheadDrafter(3, W=1, N=2),
     "ParallelDrafter that grows": lambda target: sp.ParallelDrafter(target, PARALLEL, sp.Grown(3), siblings="top"),
     "ParallelDrafter, drawn": lambda target: sp.ParallelDrafter(
         target, PARALLEL, TWO_AND_ONE, n_frequent=2, siblings="drawn"

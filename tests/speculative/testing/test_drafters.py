@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from students import answers, drafters, told
 
-from speculative import Draft, JacobiDrafter, Sampling, sample_token
+from speculative import Draft, RecyclingDrafter, Sampling, sample_token
 from speculative.testing import check_drafter
 from speculative.tree import n_common
 
@@ -66,5 +66,5 @@ def test_a_drafter_that_learns_is_shown_a_targets_answers(capsys):
     assert "your drafter picks a token deterministically" in told(check, SoftRows())
     observes_tokens = type("Observes", (SoftRows,), {"observe": lambda self, tokens: None})
     assert "takes 2 positional arguments but 4 were given" in told(check, observes_tokens())
-    check(JacobiDrafter(3))  # which proposes something then
+    check(RecyclingDrafter(3))  # which proposes something then
     assert capsys.readouterr().out == ""
