@@ -91,7 +91,7 @@ class Stats:
     seconds: dict[str, float] = field(default_factory=dict)  # "draft", "target" and "verify" -> seconds
 
     @classmethod
-    def of(cls, rows: Iterable[tuple[int, int, int, int, bool]], seconds: dict[str, float] | None = None) -> "Stats":
+    def of(cls, rows: Iterable[Sequence[int]], seconds: dict[str, float] | None = None) -> "Stats":
         """The counts over rounds. A row is (tokens added, tokens drafted, depth of the draft, tokens accepted, whether
         the round ends in a correction)."""
         rows = list(rows)
@@ -138,14 +138,18 @@ class Generation:
     tokens: np.ndarray  # [n_tokens] int64: the new tokens
     rounds: tuple[Round, ...] = field(repr=False)
 
+    @property
+    def calls(self) -> list[list]:
+        """For each call of the target, what `Stats.of` takes."""
+        return [
+            [len(r.tokens), len(r.drafted), r.draft.depth, r.n_accepted, r.origins[-1] == "correction"]
+            for r in self.rounds
+        ]
+
     @cached_property
     def stats(self) -> Stats:
-        rows = (
-            (len(r.tokens), len(r.drafted), r.draft.depth, r.n_accepted, r.origins[-1] == "correction")
-            for r in self.rounds
-        )
         seconds = {part: sum(r.seconds[part] for r in self.rounds) for part in ("draft", "target", "verify")}
-        return Stats.of(rows, seconds)
+        return Stats.of(self.calls, seconds)
 
 
 def collect(prompt: Tokens, rounds: Iterable[Round], keep_probs: bool = False) -> Generation:

@@ -31,11 +31,12 @@ from speculative.cli.drafters import rule_of
 from speculative.cli.journal import Journal, machine
 from speculative.cli.models import ENGINES, Models
 from speculative.cli.prompts import prompts_of
-from speculative.cli.settings import alone, settings_of, with_draft
+from speculative.cli.samplers import Entrant, with_draft
+from speculative.cli.settings import settings_of
 from speculative.cli.words import read
+from speculative.measuring import Run, race
 from speculative.measuring.plot import plot as draw
-from speculative.measuring.rows import Raced, rows_of
-from speculative.measuring.runs import Run, race
+from speculative.measuring.rows import Result, rows_of
 from speculative.measuring.table import csv_of, in_words, page_of
 
 USUAL = {
@@ -106,7 +107,8 @@ def entrants_of(pair, n):
     prompts = prompts_of(pair[0][0], *models.target())[:n]
     entrants = []
     for one, label in parts_of(pair):
-        entrant = alone(one, models) if label is None else with_draft(one, models, prompts[0].tokens)[0]
+        is_alone = label is None
+        entrant = Entrant(one, models, drafts=False) if is_alone else with_draft(one, models, prompts[0].tokens)[0]
         entrants.append((partial(name_of, one.target_model_size, one.temperature, label), entrant))
     return models, prompts, entrants
 
@@ -186,7 +188,7 @@ def show(path, plot="", csv=""):
         about = {"setting": one["label"], "target": {"name": target}, "draft": {"name": draft}, "costs": None}
         is_one_text, n_tokens = one["temperature"] == 0, int(options["--n_tokens_to_generate"])
         if finished:
-            raced.append(Raced(about, one["exactness"], is_one_text, one["K"], n_tokens, [], alone, runs, str))
+            raced.append(Result(about, one["exactness"], is_one_text, one["K"], n_tokens, [], alone, runs))
     if not raced:
         raise ValueError(f"{path} has no prompt yet that is finished with every setting")
     rows, fixed = rows_of(raced), {"prompts": options.get("--prompt_file", "tales")}

@@ -54,13 +54,18 @@ def mean_speed(runs):
     return float(np.mean([len(run["tokens"]) / (run["seconds"] + run["prefill_seconds"]) for run in runs]))
 
 
+def lengths_of(run):
+    """The number of tokens that each call added."""
+    return [call[0] for call in run["calls"]]
+
+
 def answers(questions, runs, decode, model_id):
     """The lines of Spec-Bench's file of answers."""
     for (question_id, category, _), run in zip(questions, runs):
         choice = {
-            "index": 0, "turns": [decode(run["tokens"])], "decoding_steps": [len(run["lengths"])],
+            "index": 0, "turns": [decode(run["tokens"])], "decoding_steps": [len(run["calls"])],
             "new_tokens": [len(run["tokens"])], "wall_time": [run["seconds"] + run["prefill_seconds"]],
-            "accept_lengths": run["lengths"],
+            "accept_lengths": lengths_of(run),
         }  # fmt: skip
         about = {"question_id": question_id, "category": category, "model_id": model_id, "tstamp": time()}
         yield json.dumps({**about, "answer_id": f"{model_id}, {question_id}", "choices": [choice]})
@@ -80,7 +85,7 @@ def main(report, path, setting="1"):
         raise ValueError("expected a report on one text of the target alone, got one with several: leave out lists")
     about = parts["group 1"]
     questions, target = about["prompts"], about["target"]
-    laps = [parts[f"group 1, prompt {i + 1}"]["runs"] for i in range(len(questions))]
+    laps = [parts[f"group 1, prompt {i + 1}, lap 1"]["runs"] for i in range(len(questions))]
     if not 1 <= n < len(laps[0]):
         raise ValueError(f"expected a setting from 1 to {len(laps[0]) - 1}, got {n}")
     label = about["settings"][n - 1]
@@ -91,7 +96,7 @@ def main(report, path, setting="1"):
     for file, answered, name in ((path, runs, f"{target} with {label}"), (baseline, alone, target)):
         file.write_text("\n".join(answers(questions, answered, decode, name)) + "\n", encoding="utf-8")
     print(f"{'answers of':22}{target} with {label}")
-    for name, value in acceptance_lengths([run["lengths"] for run in runs]).items():
+    for name, value in acceptance_lengths([*map(lengths_of, runs)]).items():
         print(f"{name:22}{value:.2f}" if isinstance(value, float) else f"{name:22}{value}")
     print(f"{'speedup':22}{mean_speed(runs) / mean_speed(alone):.2f} ratio of the mean tokens per second (Spec-Bench)")
 

@@ -20,7 +20,7 @@ from speculative.interfaces import exactness_of
 
 from .brought import graded_drafter, graded_verifier, in_brief
 from .files import read_text
-from .models import named
+from .models import AS_SMALL, named, no_smaller
 from .prompts import tales
 
 TOKENIZERS = ("auto", "shared", "text")
@@ -29,14 +29,17 @@ ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # roughly how often a child of 
 
 @dataclass(frozen=True)
 class Entry:
-    """A value of --drafter."""
+    """A value of --drafter, and all that it may be combined with: settings.py refuses the rest."""
 
     build: Callable  # (Options, Models) -> (target, drafter, about)
     help: str  # the source of its draft tokens
-    options: tuple = ()  # the options that it uses, apart from those of all drafters
+    options: tuple = ()  # the options that it uses ...
+    always: tuple = ("K", "verifier")  # ... and those of all drafters but one
+    lengths: tuple = ("auto", "heuristic")  # the words that it takes for --K
     trees: str = ""  # the values of --tree: "any", "grown" (a number of nodes), or "" for none
     branches: bool = False  # whether it drafts trees even without --tree
-    hidden: bool = False  # whether it works inside the target, on its hidden states
+    hidden: bool = False  # whether it works inside the target, on its hidden states, and so with one --engine alone
+    check: Callable = lambda options: None  # ValueError if something else is missing
 
 
 @dataclass(frozen=True)
@@ -232,6 +235,25 @@ class Nothing:
         return self.draft
 
 
+def has_a_draft_model(options):
+    if options.draft_tokenizer == "text" and options.tree:
+        raise ValueError("--tree is for --draft_tokenizer auto or shared, not text")
+    if options.draft_model_size:
+        return
+    if options.engine != "numpy":
+        raise ValueError(
+            f"--engine {options.engine} knows no smaller model of the family: name one with --draft_model_size, or "
+            "draft without a model, for example with --drafter prompt_lookup"
+        )
+    if options.target_model_size in AS_SMALL:
+        raise ValueError(no_smaller(options.target_model_size))
+
+
+def has_a_grammar(options):
+    if not options.grammar:
+        raise ValueError("--drafter forced drafts nothing without --grammar")
+
+
 def none(options, models):
     target = models.target()[0]
     return target, Nothing(target.n_vocab), {"name": "none"}
@@ -240,25 +262,25 @@ def none(options, models):
 # ------------------------------------------------------------------------------------------------ the entries
 
 
-OF_A_MODEL = ("draft_temperature", "siblings")
+OF_A_MODEL = {"trees": "any", "lengths": ("auto", "heuristic", "confidence")}
+DRAWN = ("tree", "siblings", "draft_temperature")
 # fmt: off
 DRAFTERS = {
     "model": Entry(draft_model, "a smaller model, --draft_model_size",
-        ("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any"),
-    "ngram": Entry(ngram, "counts of a text, --corpus", ("corpus", "n_max", *OF_A_MODEL), trees="any"),
+        ("draft_model_size", "draft_tokenizer", *DRAWN), **OF_A_MODEL, check=has_a_draft_model),
+    "ngram": Entry(ngram, "counts of a text, --corpus", ("corpus", "n_max", *DRAWN), **OF_A_MODEL),
     "prompt_lookup": Entry(prompt_lookup, "copies of the text so far", ("n_max", "n_min")),
-    "suffix": Entry(suffix, "copies of the text so far and of --corpus", ("corpus", "n_min"), trees="grown"),
-    "forced": Entry(forced, "the text that --grammar forces; drafts nothing without it"),
-    "recycling": Entry(recycling, "the target's logits after the same tokens earlier", trees="any"),
-    "early_exit": Entry(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL),
-        trees="any", hidden=True),
+    "suffix": Entry(suffix, "copies of the text so far and of --corpus", ("corpus", "n_min", "tree"), trees="grown"),
+    "forced": Entry(forced, "the text that --grammar forces; drafts nothing without it", check=has_a_grammar),
+    "recycling": Entry(recycling, "the target's logits after the same tokens earlier", ("tree",), trees="any"),
+    "early_exit": Entry(early_exit, "the target's own first layers", ("exit_layer", *DRAWN), **OF_A_MODEL, hidden=True),
     "heads": Entry(heads, "a tree from heads on the target's last hidden state (bundled for tiny-target)",
-        trees="any", branches=True, hidden=True),
+        ("tree",), trees="any", branches=True, hidden=True),
     "eagle": Entry(eagle, "a block that continues the target's hidden states (bundled for tiny-target)",
-        ("frequent", *OF_A_MODEL), trees="any", hidden=True),
+        ("frequent", *DRAWN), **OF_A_MODEL, hidden=True),
     "parallel": Entry(parallel, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",
-        ("frequent", *OF_A_MODEL), trees="any", hidden=True),
-    "none": Entry(none, "nothing: the target alone"),
+        ("frequent", *DRAWN), **OF_A_MODEL, hidden=True),
+    "none": Entry(none, "nothing: the target alone", always=()),
 }
 RULES = {
     "rejection": Rule(speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),
@@ -282,11 +304,6 @@ LENGTHS = {
 
 def kind_of(options):
     return DRAFTERS.get(options.drafter) or Entry(of_ones_own, options.drafter)
-
-
-def drafters_with(name):
-    """The drafters that use an option, in words."""
-    return " or ".join(user for user, kind in DRAFTERS.items() if name in kind.options)
 
 
 def length_of(options):

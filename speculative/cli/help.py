@@ -58,7 +58,7 @@ def page_of(program, module):
     for words, names in {
         "Also takes, and may be lists:": [f"--{name}" for name in known if name in lists],
         "Also takes:": [f"--{name}" for name in known if name not in lists],
-        "Other defaults:": [f"--{name} {default}" for name, default in changed],
+        "Other defaults:": [f"--{name} {default}" for name, default in changed if name in known],
     }.items():
         lines += wrap(f"{words} {' '.join(names)}", subsequent_indent="    ") if names else []
     return "\n".join(lines + [f"See {program} --help for these."] * bool(known)) + "\n"

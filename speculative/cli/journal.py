@@ -176,10 +176,10 @@ class Journal:
         self.head = new
 
     def expect(self, n_parts):
-        """Show a progress bar with this total, on a terminal."""
+        """Show a progress bar that ends after so many further parts, on a terminal."""
         done = self.bar.n
         self.bar.close()
-        self.bar = tqdm(total=n_parts, initial=done, unit=" parts", leave=False, disable=None)
+        self.bar = tqdm(total=done + n_parts, initial=done, unit=" parts", leave=False, disable=None)
 
     def keep(self, name, measure):
         """The part of this name, a dict in plain JSON; measured and written if it is missing."""
@@ -209,6 +209,6 @@ class Journal:
             raise
 
     def finish(self, result, page):
-        """Print the page, or with --json alone the first line and the result (dicts). Call this last."""
+        """Print the page, or with --json alone the first line and result() (dicts). Call this last."""
         self.bar.close()
-        print(dumps({**self.head, **result}, indent=1) if self.is_printed else visible(page).removesuffix("\n"))
+        print(dumps({**self.head, **result()}, indent=1) if self.is_printed else visible(page).removesuffix("\n"))

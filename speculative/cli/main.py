@@ -19,7 +19,7 @@ from tqdm import tqdm
 import gpt2np
 from speculative.trace.terminal import visible
 
-from . import commands, foreign
+from . import commands
 from .brought import in_brief, line_of
 from .help import page_of, whole_page
 from .models import nearest
@@ -85,8 +85,6 @@ def call(name, *words, **texts):
         return
     if name == "help":
         name, words, texts = [*words, DEFAULT][0], (), {"help": "True"}
-    if name == "serve":
-        raise ValueError(f"serve: {foreign.server(words, texts)}")
     if name not in known:
         near = nearest(name, known)
         remedy = f"did you mean {near}?" if near else as_prompt(name, words)

@@ -121,14 +121,11 @@ ENGINES = {"numpy": Engine("this library: GPT-2", model_name, load), **OTHERS}
 def with_names(options):
     """The Options with the names of the models in full; ValueError unless they may be models of --engine."""
     for option in ("target_model_size", "draft_model_size"):
-        names = options.lists.get(option, {"": getattr(options, option)})
+        name = getattr(options, option)
         try:
-            names = {text: name and ENGINES[options.engine].checked(name) for text, name in names.items()}
+            options = options.but(**{option: name and ENGINES[options.engine].checked(name)})
         except ValueError as error:
             raise ValueError(f"--{option}: {error}") from None
-        options = options.but(**{option: next(iter(names.values()))})
-        if option in options.lists:
-            options = options.but(lists={**options.lists, option: names})
     return options
 
 

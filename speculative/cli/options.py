@@ -13,9 +13,7 @@ from gpt2np.files.model_files import SOURCES
 from speculative import Sampling
 from speculative.drafters.model_tree import RULES as SIBLINGS
 
-from . import effects
 from .drafters import DRAFTERS, LENGTHS, RULES, TOKENIZERS
-from .effects import first_of, only_with
 from .files import check_readable
 from .models import ENGINES
 from .values import Choice, Written, number, template, tree, whole
@@ -28,9 +26,10 @@ class OptionEntry:
     value: str  # the name of its value in the help
     read: Callable  # text -> value; ValueError says what was expected
     help: str  # a line "VALUE: what it means" for each value worth a line
-    no_effect: Callable = effects.acts  # Options -> why it changes nothing, or an empty text
+    needs: str = ""  # the option without which this one has no effect ...
+    unless: str = ""  # ... and the one with which it has none; for the rest see settings.py
     names_files: bool = False  # it may name files or folders, whose contents decide the result
-    also: tuple = ()  # its names in other programs, see foreign.py
+    also: tuple = ()  # its names in other programs: docs/coming_from.md
     repeats: bool = False  # it may be given several times, and its value is a tuple
     is_aside: bool = False  # it changes what is shown, where files are or how fast it goes, but no result
 
@@ -45,8 +44,8 @@ def option(default, *about, also="", **more):
 class Options:
     """The values of the options for one setting; those that a command does not take have their defaults."""
 
-    prompt: tuple = option(("Once upon a time there lived a king who lived in a great forest",), "TEXT", str,
-        "the text to continue; an empty one starts from <|endoftext|>", no_effect=effects.has_prompt_file, repeats=True,
+    prompt: str = option("Once upon a time there lived a king who lived in a great forest", "TEXT", str,
+        "the text to continue; an empty one starts from <|endoftext|>", unless="prompt_file",
         also="-p --user_input --input --question")
     target_model_size: str = option("tiny-target", "M", str,
         "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
@@ -55,7 +54,7 @@ class Options:
         "--target_model_path --checkpoint_path --application_model")
     draft_model_size: str = option("", "M", str,
         "the draft model, for --drafter model only (the smallest of the target's family: tiny-draft for tiny-target, "
-        "124M for 355M and larger)", no_effect=only_with("draft_model_size"), names_files=True,
+        "124M for 355M and larger)", names_files=True,
         also="-md --draft_model --model-draft --spec-draft-model --assistant_model --assist-model "
         "--speculative-model --approx_model_name --draft_model_name --draft_model_path "
         "--draft_checkpoint_path")
@@ -63,11 +62,11 @@ class Options:
         names_files=True)
     K: int | str = option(3, "K", whole(1, words=LENGTHS),
         "the draft length, the most tokens drafted per target call\n"
-        "N: N tokens", no_effect=first_of(effects.drafts_nothing, effects.has_own_depth),
+        "N: N tokens",
         also="--gamma --draft --draft-n --draft-max --n-draft --spec-draft-n-max --num_assistant_tokens "
         "--num_speculative_tokens --speculate_k --speculate-step")
     verifier: str = option("rejection", "V", Choice(RULES, brings=True), "the acceptance rule for draft tokens",
-        no_effect=first_of(effects.verifies_nothing, effects.accepts_the_same), names_files=True)
+        names_files=True)
     temperature: float = option(0, "T", number(least=0),
         "0 always takes the most probable token, 1 samples from the model's own distribution; in Python, Sampling's "
         "default is 1",
@@ -76,53 +75,45 @@ class Options:
         "how many tokens to generate; fewer only where the text ends by itself, see --stop, --grammar, --min_tokens",
         also="-n --n_tokens --predict --n-predict --max_new_tokens --max_tokens")
     seed: int = option(0, "N", whole(0), "the seed of the random numbers; one seed gives one text",
-        no_effect=effects.draws_nothing,
         also="-s")
     trace: str = option("", "FILE", Written((".html", ".jsonl")),
         "write all rounds with p, q, random numbers and decisions: FILE.html to look at, FILE.jsonl for programs",
-        no_effect=effects.writes_texts, is_aside=True)
+        unless="output", is_aside=True)
     tree: object = option(0, "T", tree,
         "draft a tree, not a chain; K limits its depth\n"
         "0: a chain, or the drafter's own tree\n"
         "N: N nodes, in the best shape for a typical draft; suffix, and a model at temperature 0 or with --siblings "
         "top, grow the tree where the draft is confident\n"
-        "2x2x1: the number of children at each depth",
-        no_effect=first_of(effects.drafts_nothing, effects.drafts_chains))
+        "2x2x1: the number of children at each depth")
     siblings: str = option("without", "S", Choice(tuple(SIBLINGS)),
         "how a model chooses the children of a node\n"
         "without: sampled without replacement\n"
         "drawn: one sampled, then the most probable tokens\n"
-        "top: the most probable tokens", no_effect=first_of(only_with("siblings"), effects.has_no_siblings))
+        "top: the most probable tokens", needs="tree")
     draft_temperature: float | None = option(None, "T", number(least=0),
         "the temperature at which the draft is sampled; 0 is a greedy draft, as in llama.cpp and by default in "
         "vLLM. The distribution of the text does not depend on it, but the number of accepted tokens does (the "
-        "temperature of the target)", no_effect=only_with("draft_temperature"),
+        "temperature of the target)",
         also="--draft_temp")
     draft_tokenizer: str = option("auto", "W", Choice(TOKENIZERS),
         "how a draft model with a different tokenizer drafts; the distribution of the text does not depend on it\n"
         "shared: only tokens that both vocabularies have\n"
         "text: its text is encoded with the target's tokenizer\n"
-        "auto: text at temperature 0, shared above; neither if the draft model has the target's tokenizer",
-        no_effect=first_of(only_with("draft_tokenizer"), effects.has_one_tokenizer))
+        "auto: text at temperature 0, shared above; neither if the draft model has the target's tokenizer")
     corpus: str = option("", "FILE", check_readable,
         "a text in which ngram counts (default: tales that neither bundled model was trained on) and from which suffix "
-        "copies, in addition to the text so far (default: nothing)",
-        no_effect=only_with("corpus"), names_files=True)
+        "copies, in addition to the text so far (default: nothing)", names_files=True)
     n_max: int = option(3, "N", whole(1, 1024), "the maximum n for ngram, and the longest match for prompt_lookup",
-        no_effect=only_with("n_max"),
         also="--max_matching_ngram_size --prompt_lookup_max --ngram-prompt-lookup-max")
     n_min: int = option(2, "N", whole(1, 1024), "the shortest match for prompt_lookup and suffix",
-        no_effect=only_with("n_min"), also="--prompt_lookup_min --ngram-prompt-lookup-min")
-    exit_layer: int = option(2, "L", whole(1), "the number of layers that early_exit runs",
-        no_effect=only_with("exit_layer"))
-    frequent: int = option(0, "N", whole(0), "draft only the N most frequent tokens; 0 means all",
-        no_effect=only_with("frequent"))
-    top_k: int = option(0, "N", whole(0), "sample only from the N most probable tokens; 0 means all",
-        no_effect=effects.is_greedy)
+        also="--prompt_lookup_min --ngram-prompt-lookup-min")
+    exit_layer: int = option(2, "L", whole(1), "the number of layers that early_exit runs")
+    frequent: int = option(0, "N", whole(0), "draft only the N most frequent tokens; 0 means all")
+    top_k: int = option(0, "N", whole(0), "sample only from the N most probable tokens; 0 means all")
     top_p: float = option(1, "P", number(least=0, most=1),
-        "... from the smallest set of most probable tokens with total probability P", no_effect=effects.is_greedy)
+        "... from the smallest set of most probable tokens with total probability P")
     min_p: float = option(0, "P", number(least=0, most=1),
-        "... from tokens with at least P times the probability of the most probable one", no_effect=effects.is_greedy)
+        "... from tokens with at least P times the probability of the most probable one")
     repetition_penalty: float = option(1, "X", number(), "above 1, makes tokens that occurred before less probable",
         also="--repeat-penalty")
     presence_penalty: float = option(0, "X", number(least=-100, most=100),
@@ -144,28 +135,25 @@ class Options:
     template: str = option("{prompt}", "TEXT", template,
         "the text around a prompt, such as '### Human: {prompt}\\n### Assistant:', where \\n is a line break; chat: "
         "the chat template of an --engine's model",
-        no_effect=effects.has_no_template,
         also="--prompt_template --chat_template")
-    prompts: str = option("tales", "P", Choice(("tales", "repeating", "known")),
+    prompts: str = option("", "P", Choice(("tales", "repeating", "known")),
         "the prompts without --prompt_file\n"
         "tales: prefixes of tales that neither bundled model was trained on\n"
         "repeating: the same 200 greedy tokens later, where greedy text repeats itself\n"
         "known: the seven of mychen76's script, \"Evaluate LLM fast inference via speculative decoding without "
-        "quantization\" (2023)", no_effect=effects.has_prompt_file)
+        "quantization\" (2023)", unless="prompt_file")
     n_prompts: int = option(12, "N", whole(1, 10_000), "the number of prompts",
-        no_effect=first_of(effects.has_prompt_file, effects.is_beyond_known))
+        unless="prompt_file")
     stop: tuple = option((), "TEXT", str, "end the text where the new tokens contain TEXT", repeats=True,
         also="--stop_token -r --reverse-prompt")
     engine: str = option("numpy", "E", Choice(ENGINES), "the engine of the models, and so what their names mean")
-    models_dir: str = option("models", "DIR", str, "the folder with the models 124M, 355M, ...; downloads go there",
-        no_effect=effects.looks_nothing_up)
+    models_dir: str = option("models", "DIR", str, "the folder with the models 124M, 355M, ...; downloads go there")
     source: str = option("hub", "S", Choice(tuple(SOURCES)),
-        "where to download a missing model from: hub (safetensors) or openai (TensorFlow)",
-        no_effect=effects.looks_nothing_up)
+        "where to download a missing model from: hub (safetensors) or openai (TensorFlow)")
     json: object = option(False, "[FILE.jsonl]", Written((".jsonl",), or_none=True),
         "print only the measurements, as one JSON object. With FILE.jsonl: print the usual page, and save each "
         "finished part at once, so that the same command resumes after an interruption",
-        no_effect=effects.writes_texts, is_aside=True)
+        unless="output", is_aside=True)
 
     command: str = "generate"
     given: dict = field(default_factory=dict)  # the text of each option that was typed; a list of those that repeat

@@ -51,9 +51,13 @@ def tales():
 
 
 def prompts_of(options, target, tokenizer):
-    """The `Prompt`s named by --prompt_file or --prompts that fit the target's context."""
+    """The `Prompt`s of --prompt_file or --prompts that fit the target's context, or the one of --prompt."""
     if options.prompt_file:
         return from_file(options, target, tokenizer)
+    if not options.prompts:
+        tokens = encoded(options.prompt, tokenizer, options)
+        check_request(tokens, options.n_tokens_to_generate, target)
+        return [Prompt(in_template(options.prompt, options), tokens, 1)]
     if isinstance(tokenizer, NumberTokenizer):
         raise ValueError("this model has no tokenizer: give a --prompt_file, with a list of token ids in each line")
     if options.prompts == "known":
@@ -68,20 +72,6 @@ def prompts_of(options, target, tokenizer):
         some = [[*tokens, *alone.generate(tokens, N_AHEAD).tokens.tolist()] for tokens in some]
     texts = map(in_template, KNOWN, repeat(options)) if options.prompts == "known" else map(tokenizer.decode, some)
     return [Prompt(text, tokens, i) for i, (text, tokens) in enumerate(zip(texts, some), 1)]
-
-
-def given_prompts(options, models):
-    """The `Prompt`s of --prompt_file, or those of --prompt."""
-    target, tokenizer = models.target()
-    if options.prompt_file:
-        return from_file(options, target, tokenizer)
-    found = [
-        Prompt(in_template(prompt, options), encoded(prompt, tokenizer, options), i)
-        for i, prompt in enumerate(options.prompt, 1)
-    ]
-    for prompt in found:
-        check_request(prompt.tokens, options.n_tokens_to_generate, target)
-    return found
 
 
 def held_out(tokenizer, n_prompts, length=PROMPT_LENGTH):

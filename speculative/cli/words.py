@@ -7,13 +7,21 @@ looked at them before: each option becomes --name, and its second occurrence --n
 from collections import Counter
 from re import DOTALL, fullmatch
 
-from . import foreign
-from .effects import Habit
 from .files import check_distinct, say
-from .models import nearest, with_names
-from .options import combinations, defaults_of, entries_of
-from .settings import settings_of
+from .models import nearest
+from .options import defaults_of, entries_of
 from .values import Written, needs_a_value, parts
+
+
+def plain(name):
+    """The name of an option as python-fire passes it on."""
+    return name.lstrip("-").replace("-", "_")
+
+
+OF_OTHERS = """
+-ngl -ngld -t -c -fa -e --color --sampling-seq --draft-min --gpu --do_sample -tp --gpu-memory-utilization
+"""  # in the command lines of docs/coming_from.md: a note names them, and the command runs
+UNUSED = {plain(name): name for name in OF_OTHERS.split()}
 
 
 def prepared(words):
@@ -35,25 +43,23 @@ def read(command, name, words, texts):
     All that is wrong with the words is in one ValueError.
     """
     entries, given, unused, problems = entries_of(command), {}, [], []
-    typed = [(("no" * key.startswith("_") + key).partition("~")[0], text) for key, text in texts.items()]
-    for key, text in typed:
+    for key, text in texts.items():
+        key = ("no" * key.startswith("_") + key).partition("~")[0]
         try:
-            if option := in_full(key, text, dict(typed), entries, name):
-                given.setdefault(option, []).append(text)
-            elif key not in ("e", "escape"):
-                unused.append(key)
+            if key in UNUSED:
+                unused.append(UNUSED[key])
+            else:
+                given.setdefault(in_full(key, text, entries, name), []).append(text)
         except ValueError as error:
             problems.append(str(error))
     for word in words:
         option = getattr(command, "WORD", "")
-        if not option or (option in given if option != "prompt" else " " not in word):
+        if not option or option in given or (option == "prompt" and " " not in word):
             problems.append(
                 f"unexpected {word[:60]!r}: options are --name value, and a text of several words needs quotes"
             )
         else:
             given.setdefault(option, []).append(word)
-    if {"p", "e", "escape"} & dict(typed).keys() and "prompt" in given:
-        given["prompt"] = [foreign.unescaped(text) for text in given["prompt"]]
     values, lists = {}, {}
     for option, some in given.items():
         try:
@@ -66,27 +72,18 @@ def read(command, name, words, texts):
     lists = {option: lists[option] for option in entries if len(lists.get(option, ())) > 1}
     given = {option: some if entries[option].repeats else some[0] for option, some in given.items()}
     options = defaults_of(command).but(**values, command=name, given=given, lists=lists)
-    options = with_names(options) if "target_model_size" in entries else options
     check_files(options, entries)
-    notes = effects_of(options, entries)
-    if "drafter" in entries:
-        settings_of(options)  # refuses options of which no setting works
-    for note in [*([foreign.note(unused)] if unused else []), *notes]:
-        say(note)
+    if unused:
+        say(f"{', '.join(unused)}: no effect here")
     return options
 
 
-def in_full(name, text, others, entries, command):
-    """The full name of an option, given one of its names or a prefix; None for one of NOTES in foreign.py."""
-    if name in entries and name not in foreign.STOPPED:
+def in_full(name, text, entries, command):
+    """The full name of an option, given one of its names or a prefix."""
+    if name in entries:
         return name
-    if sentence := foreign.stop(name, text, others):
-        raise ValueError(sentence)
-    if found := [known for known, entry in entries.items() if name == known or name in map(foreign.plain, entry.also)]:
-        return found[0]
-    if name in foreign.ABOUT:
-        return None
-    found = [known for known in entries if is_short_for(name, known)]
+    found = [known for known, entry in entries.items() if name in map(plain, entry.also)]
+    found = found or [known for known in entries if is_short_for(name, known)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -125,15 +122,3 @@ def check_files(options, entries):
     texts = {name: text for name, text in options.given.items() if isinstance(text, str)}
     is_file = {name for name in texts if isinstance(entries[name].read, Written) and texts[name] != "True"}
     check_distinct({name: texts[name] for name in is_file}, texts)
-
-
-def effects_of(options, entries):
-    """Notes on the typed options that change nothing in any setting; ValueError unless people set them by habit."""
-    settings, notes = [setting for setting, _ in combinations(options)], []
-    for name in options.given:
-        reasons = [entries[name].no_effect(each) for each in settings]
-        habits = [reason for reason in reasons if isinstance(reason, Habit)]
-        if all(reasons) and not habits:
-            raise ValueError(f"--{name} has no effect, as {reasons[-1]}: leave it out")
-        notes += [f"--{name} has no effect, as {habits[-1]}"] if all(reasons) else []
-    return notes

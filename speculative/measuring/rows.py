@@ -1,6 +1,6 @@
-"""The rows of a table of measurements, from races of the target alone against settings with a draft."""
+"""The numbers of an experiment: a row compares the runs of a setting with those of the target alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from textwrap import shorten
@@ -8,13 +8,14 @@ from textwrap import shorten
 import numpy as np
 
 from ..theory import expected_tokens, speedup
-from .intervals import share
-from .runs import compared, gain_of, repetition, total
+from ..tree import n_common
+from .experiment import total
+from .intervals import ratio, share
 
 
 @dataclass(frozen=True)
-class Raced:
-    """A setting after its race, with the runs of the target alone on the same prompts."""
+class Result:
+    """A setting after its experiment, with the runs of the target alone on the same prompts."""
 
     about: dict  # the first columns: "setting" (dict option -> text), "target", "draft", "costs"
     exactness: str
@@ -22,22 +23,74 @@ class Raced:
     K: int | None  # the length of each draft, if the drafts are chains of one length
     n_tokens: int
     prompts: list  # of (id, category, text)
-    alone: list  # of Run: one for each prompt, or for each lap over all of them
+    alone: list  # of Run: one for each prompt, or each of all prompts
     runs: list
-    decode: Callable
-    gaps: Sequence = ()  # of another engine: how far apart two logits are where a greedy text is not the target's own
+    decode: Callable = str
+    gap: float | None = None  # of another engine: the largest `gap_between` of two greedy texts
     is_together: bool = False  # whether the texts were generated together, so that a run is a lap
 
 
-def rows_of(raced, by="", best=""):
-    """The rows (dicts) of a list of `Raced`.
+def gain_of(alone, runs, prefill=False):
+    """The speedup, from two lists of Run, as a dict: speedup, low, high. `prefill` adds prefill to the times.
+
+    Times are per token, as a text may end early.
+    """
+
+    def per_token(timed):
+        return np.array([(run.seconds + prefill * run.prefill_seconds) / len(run.tokens) for run in timed])
+
+    return dict(zip(("speedup", "low", "high"), ratio(per_token(alone), per_token(runs))))
+
+
+def compared(alone, runs):
+    """A dict: tokens_per_call, calls_low, calls_high; `gain_of`; n_texts, and same_texts, which equal the target's."""
+    tokens, calls = np.array([(len(run.tokens), run.target_calls) for run in runs], dtype=float).T
+    same = sum(a.tokens == b.tokens for a, b in zip(alone, runs))
+    per_call = dict(zip(("tokens_per_call", "calls_low", "calls_high"), ratio(tokens, calls)))
+    return {**per_call, **gain_of(alone, runs), "same_texts": same, "n_texts": len(runs)}
+
+
+def numbers_of(alone, runs):
+    """A dict of plain numbers: `compared`, the acceptance rate alpha, the cost coefficient c, times and counts."""
+    before, after = total(alone), total(runs)
+    accepted, rejected = np.array([(run.stats.accepted, run.stats.rejected) for run in runs]).T
+    step, alpha = before.seconds / len(before.tokens), share(accepted, accepted + rejected, counted=True)
+    counts = {name: getattr(after.stats, name) for name in ("target_calls", "drafted", "accepted", "rejected")}
+    return {
+        **compared(alone, runs), "with_prefill": gain_of(alone, runs, prefill=True)["speedup"],
+        **dict(zip(("alpha", "alpha_low", "alpha_high"), alpha)),
+        "c": after.draft_seconds / after.drafted / step if after.drafted else None,
+        "seconds": after.seconds, "alone_seconds": before.seconds,
+        "tokens_per_second": len(after.tokens) / after.seconds, "alone_tokens_per_second": 1 / step,
+        "n_tokens": len(after.tokens), **counts,
+        "repetition": sum(repetition(run.tokens) for run in alone) / len(alone),
+    }  # fmt: skip
+
+
+def row_of(result, numbers=None, by="", has_texts=False):
+    """The row (dict) of a setting over all of its runs, or those with these numbers, which are called `by`."""
+    numbers = range(len(result.runs)) if numbers is None else numbers
+    alone, runs = ([some[n] for n in numbers] for some in (result.alone, result.runs))
+    row = {**result.about, "by": by, **numbers_of(alone, runs)}
+    row |= expected(row, result.K if result.K and drafts_K_tokens(runs, result.K, result.n_tokens) else None)
+    row |= {"exactness": result.exactness, "is_one_text": result.is_one_text}
+    row |= {"c": None} if result.is_together else {}  # because a pass serves several texts
+    row |= {"gap": result.gap} if result.gap is not None else {}
+    if has_texts:
+        both = [run.tokens for run in (alone[0], runs[0])]
+        row |= {"prompt": result.prompts[numbers[0]][2], "texts": [*map(result.decode, both)], "tokens": both}
+    return row
+
+
+def rows_of(results, by="", best=""):
+    """The rows of several settings.
 
     by="prompt" or "category" adds a row for each of these; best="K" keeps the fastest of the rows that differ in K.
     """
     rows = [
-        row_of(each, numbers, name if by else "", by == "prompt")
-        for each in raced
-        for name, numbers in parts_of(each, by)
+        row_of(result, numbers, name if by else "", by == "prompt" and len(numbers) == 1)
+        for result in results
+        for name, numbers in parts_of(result, by)
     ]
     if not best:
         return rows
@@ -48,46 +101,15 @@ def rows_of(raced, by="", best=""):
     return [*fastest.values()]
 
 
-def parts_of(raced, by):
+def parts_of(result, by):
     """[(name, numbers of the runs)] of each prompt or category, if requested, and of all."""
-    everything = ("all", [*range(len(raced.runs))])
-    if not by or raced.is_together:
+    everything = ("all", [*range(len(result.runs))])
+    if not by or result.is_together:
         return [everything]
-    starts = [f"{number} {shorten(text, 30, placeholder='...')}" for number, _, text in raced.prompts]
-    names = [category or "(none)" for _, category, _ in raced.prompts] if by == "category" else starts
+    starts = [f"{number} {shorten(text, 30, placeholder='...')}" for number, _, text in result.prompts]
+    names = [category or "(none)" for _, category, _ in result.prompts] if by == "category" else starts
     parts = {name: [i for i, other in enumerate(names) if other == name] for name in names}
     return [*parts.items(), everything]
-
-
-def row_of(raced, numbers, by, has_texts):
-    """The row of a setting over some of the runs."""
-    alone, runs = ([some[n] for n in numbers] for some in (raced.alone, raced.runs))
-    row = {**raced.about, "by": by, **numbers_of(alone, runs)}
-    row |= expected(row, raced.K if raced.K and drafts_K_tokens(runs, raced.K, raced.n_tokens) else None)
-    row["exactness"] = raced.exactness
-    row |= {"c": None} if raced.is_together else {}  # because a pass serves several texts
-    row["is_one_text"] = raced.is_one_text
-    row |= {"gap": max(raced.gaps)} if raced.gaps else {}
-    if has_texts and len(numbers) == 1:
-        row["texts"] = [raced.decode(run.tokens) for run in (alone[0], runs[0])]
-    return row
-
-
-def numbers_of(alone, runs):
-    """A dict of plain numbers: `compared`, the acceptance rate alpha, the cost coefficient c, times and counts."""
-    before, after = total(alone), total(runs)
-    accepted, rejected = np.array([(run.accepted, run.rejected) for run in runs]).T
-    step, alpha = before.seconds / len(before.tokens), share(accepted, accepted + rejected, counted=True)
-    return {
-        **compared(alone, runs), "with_prefill": gain_of(alone, runs, prefill=True)["speedup"],
-        **dict(zip(("alpha", "alpha_low", "alpha_high"), alpha)),
-        "c": after.draft_seconds / after.drafted / step if after.drafted else None,
-        "seconds": after.seconds, "alone_seconds": before.seconds,
-        "tokens_per_second": len(after.tokens) / after.seconds, "alone_tokens_per_second": 1 / step,
-        "n_tokens": len(after.tokens), "target_calls": after.target_calls,
-        "drafted": after.drafted, "accepted": after.accepted, "rejected": after.rejected,
-        "repetition": sum(repetition(run.tokens) for run in alone) / len(alone),
-    }  # fmt: skip
 
 
 def expected(row, K):
@@ -105,6 +127,30 @@ def expected(row, K):
 
 def drafts_K_tokens(runs, K, n_tokens):
     """Whether every draft is a chain of K tokens, or at the end of the text of as many as can be accepted."""
-    starts = [start for run in runs for start in accumulate([0, *run.lengths[:-1]])]  # of each round, in its text
+    lengths = [[call[0] for call in run.calls] for run in runs]
+    starts = [start for some in lengths for start in accumulate([0, *some[:-1]])]  # of each round, in its text
     longest = [min(K, n_tokens - start - 1) for start in starts]
     return sum(longest) == sum(run.drafted for run in runs)
+
+
+def gap_between(ordinary, other, prompt, target, sampling):
+    """How far apart the logits of the first two tokens are in which two greedy texts differ; None if they are equal."""
+    if ordinary == other:
+        return None
+    i = n_common(ordinary, other)
+    text = [*prompt, *ordinary[:i]]
+    row = sampling.adjusted(target(text), text)[0]
+    return abs(float(row[ordinary[i]]) - float(row[other[i]]))
+
+
+def repetition(tokens, n=4):
+    """The share of n-grams that occurred earlier in the text: 1 - distinct / all; 0.0 for fewer than n tokens.
+
+    Greedy text of small models repeats itself, and repetition is easy to draft.
+    Source: seq-rep-n of Welleck et al., arXiv:1908.04319, section 4.
+
+    >>> round(repetition([1, 2, 3, 4, 5, 1, 2, 3, 4]), 3)  # of six 4-grams the last occurred before
+    0.167
+    """
+    ngrams = [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+    return 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0

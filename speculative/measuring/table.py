@@ -5,7 +5,6 @@ import io
 from re import fullmatch
 
 from ..trace.terminal import visible
-from .twice import rounding
 
 # the options that decide the target's own text, and so the race in which a row was measured
 OF_THE_TEXT = {
@@ -64,8 +63,7 @@ interval  {over(max(row["n_texts"] for row in rows), "runs over all prompts" if 
 alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
 tok/s     tokens per second with the draft; same: how many texts are the target's own, where all should be
 """
-    has_expected = any(row["expected_speedup"] for row in rows) and "K" in rows[0]["setting"]
-    if has_expected:
+    if has_expected(rows):
         notes += """\
 expected  from alpha and c, if each draft token is accepted with probability alpha, and verifying K + 1 tokens takes an
           autoregressive step; where it takes longer, the measured speedup is lower
@@ -74,9 +72,15 @@ expected  from alpha and c, if each draft token is accepted with probability alp
         notes += f"rounding  where texts differ, {rounding(max(gaps))}\n"
     if any(row["exactness"] == "checked" for row in rows):
         notes += "checked   check_verifier found no mistake; the rule itself does not say whether it is exact\n"
-    measured = table([cells(row, has_expected) for row in rows])
+    hidden = {*without(rows)}
+    measured = table([{name: cell for name, cell in cells(row).items() if name not in hidden} for row in rows])
     blocks = ["\n".join(head), measured, "\n".join(fastest(rows)), notes]
     return "\n\n".join(filter(None, blocks))
+
+
+def rounding(gap):
+    """A line on texts that differ: an engine computes a row alone and among others in different orders."""
+    return f"the two logits are {gap:.2g} apart: this engine rounds differently for K + 1 tokens than for one"
 
 
 def counted_times(has_lanes, rows):
@@ -93,24 +97,33 @@ def digits(value, n):
     return "-" if value is None else f"{value:.{n}f}"
 
 
-def cells(row, has_expected):
+def cells(row):
     """A row of the table, as texts."""
-    seconds = {"alone, s": f"{row['alone_seconds']:.2f}", "draft, s": f"{row['seconds']:.2f}"}
-    same = f"same {row['same_texts']}/{row['n_texts']}"
+    same = f", same {row['same_texts']}/{row['n_texts']}" if row["is_one_text"] else ""
     return {
-        **({"": row["by"]} if row["by"] else {}),
-        **{name: text or "-" for name, text in row["setting"].items()},
-        "speedup": with_interval(row, "speedup"),
-        **({"expected": digits(row["expected_speedup"], 2)} if has_expected else {}),
+        "": row["by"], **{name: text or "-" for name, text in row["setting"].items()},
+        "speedup": with_interval(row, "speedup"), "expected": digits(row["expected_speedup"], 2),
         "calls": with_interval(row, "tokens_per_call", "calls_"),
-        **({"expected calls": digits(row["expected_tokens_per_call"], 2)} if has_expected else {}),
-        "alpha": digits(row["alpha"], 3),
-        "c": digits(row["c"], 3),
-        **(seconds if row["by"] else {}),
-        **({"alone, tok/s": f"{row['alone_tokens_per_second']:.1f}"} if row["setting"].get("n_lanes") else {}),
-        "tok/s": f"{row['tokens_per_second']:.1f}",
-        "text": f"{row['exactness']}, {same}" if row["is_one_text"] else row["exactness"],
-    }
+        "expected calls": digits(row["expected_tokens_per_call"], 2),
+        "alpha": digits(row["alpha"], 3), "c": digits(row["c"], 3),
+        "alone, s": f"{row['alone_seconds']:.2f}", "draft, s": f"{row['seconds']:.2f}",
+        "alone, tok/s": f"{row['alone_tokens_per_second']:.1f}", "tok/s": f"{row['tokens_per_second']:.1f}",
+        "text": row["exactness"] + same,
+    }  # fmt: skip
+
+
+def without(rows):
+    """The headings of the columns that these rows do not need."""
+    if not rows[0]["by"]:
+        yield from ("", "alone, s", "draft, s")
+    if not has_expected(rows):
+        yield from ("expected", "expected calls")
+    if not any(row["setting"].get("n_lanes") for row in rows):
+        yield "alone, tok/s"
+
+
+def has_expected(rows):
+    return any(row["expected_speedup"] for row in rows) and "K" in rows[0]["setting"]
 
 
 def fastest(rows):

@@ -46,6 +46,12 @@ def report_of(*arguments):
     return json.loads(result.stdout)
 
 
+def row_of(*arguments):
+    """The row of a report on one text."""
+    (row,) = report_of(*arguments)["rows"]
+    return row
+
+
 def timeless(value):
     """A report without what a clock has measured."""
     if isinstance(value, dict):

@@ -13,17 +13,16 @@ from speculative.measuring.rows import rows_of
 from speculative.measuring.table import csv_of, in_words, page_of
 
 from .. import options as shared
-from ..effects import needs, one_by_one
+from ..experiments import groups_of
 from ..files import say
 from ..journal import Journal
 from ..options import DRAFTING, ENDS, FILES, PAIR, PROMPTS, SAMPLING, all_entries, option
-from ..races import races_of
 from ..settings import settings_of
 from ..values import Choice, Written, inches, whole
 
 TAKES = PAIR + DRAFTING + SAMPLING + ENDS + PROMPTS + FILES
 LISTS = (PAIR + DRAFTING + SAMPLING + "prompts n_lanes").split()
-DEFAULTS = {"n_tokens_to_generate": 64}
+DEFAULTS = {"n_tokens_to_generate": 64, "prompts": "tales"}
 SHOWN = ("drafter", "K", "verifier", "temperature", "n_tokens_to_generate", "prompts")  # above the table, unless in it
 EXAMPLES = (
     "--K 1-10 --temperature 0,1 --plot gamma.png",
@@ -36,42 +35,38 @@ EXAMPLES = (
 )
 
 
-def has_one_value(options):
-    return "" if options.best in options.lists else f"--{options.best} has one value"
-
-
-def runs_together(options):
-    return "--n_lanes generates the prompts together" if options.n_lanes else ""
-
-
 # fmt: off
 @dataclass(frozen=True)
 class Options(shared.Options):
     n_lanes: int = option(0, "N", whole(0, 1024),
-        "N texts at once, for the target alone as well; times include prefill. 0: one by one",
-        no_effect=one_by_one)
+        "N texts at once, for the target alone as well; times include prefill. 0: one by one")
     by: str = option("", "B", Choice(("prompt", "category")),
-        "also a row for each prompt, or each category of them", no_effect=runs_together, is_aside=True)
+        "also a row for each prompt, or each category of them", unless="n_lanes", is_aside=True)
     best: str = option("", "NAME", Choice(LISTS),
-        "show only this option's fastest value (a maximum: optimistic)", no_effect=has_one_value, is_aside=True)
+        "show only this option's fastest value (a maximum: optimistic)", is_aside=True)
     csv: str = option("", "FILE.csv", Written((".csv",)),
         "also write the table, a row for each setting", is_aside=True)
     plot: str = option("", "FILE.png", Written((".png", ".pdf", ".svg")),
         "also draw the table; .pdf or .svg for print; needs matplotlib", is_aside=True)
     plot_size: tuple | None = option(None, "WxH", inches,
-        "width and height of the plot in inches (5 x 4 for each panel)", no_effect=needs("plot"), is_aside=True)
+        "width and height of the plot in inches (5 x 4 for each panel)", needs="plot", is_aside=True)
 
 
 # fmt: on
 def run(options):
     settings, problems = settings_of(options)
     with Journal(options.json, options) as journal:
-        rows = rows_of(races_of(settings, journal, problems), options.by, options.best)
-        if not rows:
+        results = []
+        for group in groups_of(settings, journal, problems):
+            journal.expect(len(group))
+            results += group.results()
+        labels = [label for _, label in settings]
+        results.sort(key=lambda result: labels.index(result.about["setting"]))
+        if not results:
             raise ValueError(next(iter(problems)))
         for problem, label in problems.items():
             say(f"left out {in_words(label) or 'this'}: {problem}")
-        show(rows, settings, options, journal)
+        show(rows_of(results, options.by, options.best), settings, options, journal)
 
 
 def show(rows, settings, options, journal):
@@ -88,7 +83,7 @@ def show(rows, settings, options, journal):
     if options.plot:
         with replacing(options.plot) as path:
             plot(path, options.plot.rpartition(".")[2], rows, options.plot_size, busy)
-    journal.finish({"rows": rows}, page)
+    journal.finish(lambda: {"rows": rows}, page)
 
 
 def fixed_in(settings, options):

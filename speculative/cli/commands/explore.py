@@ -11,10 +11,10 @@ from ..files import check_writable
 from ..live import FOLDER, Server
 from ..models import Models
 from ..options import DRAFTING, ENDS, PAIR, SAMPLING, all_entries, option
-from ..prompts import given_prompts
-from ..settings import alone, checked, with_draft
+from ..prompts import prompts_of
+from ..samplers import Entrant, described, with_draft
+from ..settings import check, settings_of
 from ..values import Written
-from .generate import described
 
 TAKES = PAIR + DRAFTING + SAMPLING + ENDS + "prompt models_dir source"
 DEFAULTS = {"temperature": 0.7, "n_tokens_to_generate": 60}
@@ -36,9 +36,9 @@ def run(options):
             path.write_bytes((FOLDER / "explore.html").read_bytes())
         print(f"{options.html} is written: open it in a browser")
         return
-    options = checked(options)
+    [(options, _)], _ = settings_of(options)
     models = Models(options)
-    _, about = with_draft(options, models, given_prompts(options, models)[0].tokens)  # says now what is wrong
+    _, about = with_draft(options, models, prompts_of(options, *models.target())[0].tokens)  # says now what is wrong
     is_usual = (options.target_model_size, options.drafter, options.draft_model_size) == ("tiny-target", "model", "")
     names = "" if is_usual else f"{about['target']['name']} and its draft ({about['draft']['name']})"
     settings = {name: getattr(options, field) for name, field in FORM.items()}
@@ -64,14 +64,15 @@ def maker(options, models):
     def make(prompt, K, **values):
         """The values of the form are read as options, and refused as these are."""
         values = {FORM[name]: entries[FORM[name]].read(str(value)) for name, value in values.items()}
-        own = options.but(prompt=(str(prompt),), **values)
+        own = options.but(prompt=str(prompt), **values)
         if K:
-            own = checked(own if isinstance(length_in(options), str) else own.but(K=entries["K"].read(str(K))))
-        [prompt] = given_prompts(own, models)
+            own = own if isinstance(length_in(options), str) else own.but(K=entries["K"].read(str(K)))
+            check(own)
+        [prompt] = prompts_of(own, *models.target())
         entrant, about = with_draft(own, models, prompt.tokens)
-        about |= described(own, prompt, entrant)
+        about |= described(own)
         if not K:
-            entrant = alone(own, models)
+            entrant = Entrant(own, models, drafts=False)
         rounds = entrant.rounds(prompt.tokens, own.n_tokens_to_generate, own.seed)
         return entrant.sampler(len(prompt.tokens)), rounds, prompt.tokens, entrant.tokenizer.decode, about
 

@@ -38,7 +38,7 @@ def run(options):
         journal.expect(len(exhibits))
         rows = [journal.keep(name, partial(entry, exhibit)) for name, exhibit in exhibits.items()]
         codes = {name: source(exhibit) for name, exhibit in exhibits.items()} if options.only else {}
-        journal.finish({"mistakes": rows}, page_of(rows, codes))
+        journal.finish(lambda: {"mistakes": rows}, page_of(rows, codes))
 
 
 def has(exhibit, text):

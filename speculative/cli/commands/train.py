@@ -68,10 +68,6 @@ def paths_of(options):
     return [path for some in listed for path in some]
 
 
-def is_no_draft(options):
-    return "" if options.kind == "draft" else f"it is for --kind draft, not {options.kind}"
-
-
 # fmt: off
 @dataclass(frozen=True)
 class Options(shared.Options):
@@ -99,7 +95,7 @@ class Options(shared.Options):
         is_aside=True)
     shape: tuple | None = option(None, "L,E,H", shape_of_draft,
         "for a draft: layers, width, heads (a quarter, half and half of the target's)",
-        no_effect=is_no_draft, is_aside=True)
+        is_aside=True)
     overwrite: bool = option(False, "", flag, "replace a drafter in FOLDER whose training is not there", is_aside=True)
 
 
@@ -111,6 +107,8 @@ EXAMPLES = (
 
 
 def run(options):
+    if options.shape and options.kind != "draft":
+        raise ValueError(f"--shape has no effect, as it is for --kind draft, not {options.kind}: leave it out")
     if not options.text:
         raise ValueError("--text: which text? Give plain text like the text you will generate, a file or a folder")
     if not find_spec("torch"):
@@ -164,7 +162,7 @@ def train(options, name, output, journal):
     with replacing(output / f"{options.kind}_figures.json") as new:
         new.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     journal.keep(f"{options.kind}, {training.progress['steps']} steps", lambda: found)
-    journal.finish({}, page_of(found, options, output))
+    journal.finish(dict, page_of(found, options, output))
 
 
 def writing(model):

@@ -37,8 +37,6 @@ def test_nonsense_for_every_option(command, name, monkeypatch, capsys):
     """What can be read is a value; for all else there is a sentence, and no file is left."""
     monkeypatch.setattr(sys, "argv", ["main.py"])
     monkeypatch.setattr(MODULES[command], "run", lambda options: None)
-    monkeypatch.setattr("speculative.cli.words.effects_of", lambda *_: [])
-    monkeypatch.setattr("speculative.cli.words.settings_of", lambda options: None)
     refusals = set()
     for value in NONSENSE:
         code = main([command, f"--{name}={value}"])

@@ -4,9 +4,10 @@ Its pages, the table as CSV, the report, and drafters and rules of one's own are
 """
 
 import re
+from pathlib import Path
 
 import pytest
-from command import report_of
+from command import report_of, row_of, timeless
 
 import gpt2np
 from speculative import AutoregressiveSampler, ModelDrafter, PresencePenalty, Sampling, SpeculativeSampler
@@ -71,3 +72,14 @@ def test_the_numbers_are_those_of_the_samplers():
         assert row["alpha"] == row["accepted"] / (row["accepted"] + row["rejected"])
         assert row["low"] < row["speedup"] < row["high"]
         assert row["speedup"] == pytest.approx(row["alone_seconds"] / row["seconds"])
+
+
+def test_one_text_is_the_comparison_of_one_prompt_with_one_setting():
+    """What `generate` reports is the row of the table."""
+    Path("one").write_text("Once upon a time\n")
+    words = ("--n_tokens_to_generate=12", "--temperature=1", "--K=2", "--seed=5")
+    one, [row] = row_of(*words, "--prompt=Once upon a time"), report_of("compare", *words, "--prompt_file=one")["rows"]
+    assert {*one} - {*row} == {"prompt", "texts", "tokens"}
+    assert timeless({name: one[name] for name in row}) == timeless(row)
+    for name in ("tokens_per_call", "alpha"):
+        assert one[name] == row[name]

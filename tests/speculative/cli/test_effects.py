@@ -11,7 +11,7 @@ from speculative.cli.commands import generate
 from speculative.cli.drafters import ACCEPTED, DRAFTERS
 from speculative.cli.models import Models
 from speculative.cli.prompts import tales
-from speculative.cli.settings import checked
+from speculative.cli.settings import settings_of
 from speculative.cli.words import read
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 
@@ -98,7 +98,7 @@ def drafts(own_target, drafter, K):
 def built(name, *words):
     """(target, drafter, K) with these options of `generate`."""
     texts = dict(word.split("=") for word in words) | {"drafter": name, "temperature": "1"}
-    options = checked(read(generate, "generate", (), texts))
+    [(options, _)], _ = settings_of(read(generate, "generate", (), texts))
     return *DRAFTERS[name].build(options, Models(options))[:2], options.K
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import refusal, report_of, run_here
+from command import refusal, report_of, row_of, run_here
 from random_transformers import peer, random_model
 
 import gpt2np
@@ -13,7 +13,8 @@ from speculative import ByPaths
 from speculative.cli.drafters import DRAFTERS
 from speculative.cli.engines import OTHERS, Engine
 from speculative.cli.models import ENGINES
-from speculative.cli.prompts import KNOWN, tales
+from speculative.cli.options import Options
+from speculative.cli.prompts import KNOWN, prompts_of, tales
 
 FIVE = "model,ngram,prompt_lookup,suffix,recycling"
 TOY = ("--engine=toy", "--target_model_size=tiny-target", "--n_tokens_to_generate=24")
@@ -86,21 +87,23 @@ def test_a_difference_that_is_rounding(monkeypatch):
 
 
 def test_the_tokens_of_a_prompt():
-    begins = report_of(*LOOKUP, "--prompt=A king")
-    assert begins["prompt_tokens"] == 1 + len(gpt2np.load("tiny-target")[1].encode("A king"))
-    chat = report_of(*LOOKUP, "--prompt=A king", "--template=chat")
-    assert chat["prompt_tokens"] == begins["prompt_tokens"] + 2 and chat["prompt"] == "A king"
+    target, tokenizer = Rounding("tiny-target"), Chatty(gpt2np.load("tiny-target")[1])
+    [begins], [chat] = (
+        prompts_of(Options(prompt="A king", template=template), target, tokenizer) for template in ("{prompt}", "chat")
+    )
+    assert begins.tokens == [7, *tokenizer.tokenizer.encode("A king")]
+    assert chat.tokens == tokenizer.chat("A king") and chat.text == "A king"
+    assert row_of(*LOOKUP, "--prompt=A king", "--template=chat")["prompt"] == "A king"
     words = (*LOOKUP, "--template=chat", "--prompts=known", "--by=prompt", "--n_prompts=1")
     assert report_of("compare", *words)["rows"][0]["by"].startswith(f"1 {KNOWN[0][:20]}")
 
 
 def test_a_text_ends_at_any_of_the_ends():
-    tokens = report_of(*LOOKUP)["autoregressive"]["tokens"]
+    tokens = row_of(*LOOKUP)["tokens"][0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Chatty, "ends", {tokens[9]})
-        ended = report_of(*LOOKUP)
-        assert ended["speculative"]["tokens"] == tokens[: tokens.index(tokens[9]) + 1]
-        least = report_of(*LOOKUP, "--min_tokens=20")["speculative"]["tokens"]
+        assert row_of(*LOOKUP)["tokens"][1] == tokens[: tokens.index(tokens[9]) + 1]
+        least = row_of(*LOOKUP, "--min_tokens=20")["tokens"][1]
         assert tokens[9] not in least[:19]
 
 
@@ -116,10 +119,9 @@ def test_refusals():
     for words, sentence in {
         ("--drafter=eagle",): "--drafter eagle works on hidden states, which --engine toy does not return: choose one",
         (): "--engine toy knows no smaller model of the family: name one with --draft_model_size, or draft without",
-        ("--drafter=suffix", "--models_dir=x"): "--models_dir has no effect, as --engine toy has places of its own",
     }.items():
         assert refusal(*TOY, *words).startswith(sentence)
-    assert refusal("compare", *LOOKUP, "--n_lanes=2").startswith("--n_lanes has no effect, as --engine toy runs one")
+    assert refusal("compare", *LOOKUP, "--n_lanes=2").startswith("--n_lanes: --engine toy runs one text")
     assert refusal("--template=chat").startswith("--template chat is for a model with a chat template")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(ENGINES, "away", Engine("", str, str, {"no_such_module": "no-such-package"}))
@@ -156,10 +158,10 @@ def test_a_random_pair_of_transformers():
     rows = report_of("compare", *pair, "--drafter", FIVE, "--temperature=0,1", "--n_prompts=2")["rows"]
     assert len(rows) == 14 and all(row["same_texts"] == row["n_texts"] for row in rows if row["is_one_text"])
     assert sum(row["is_one_text"] for row in rows) == 7 and max(row["tokens_per_call"] for row in rows) > 1.2
-    report = report_of(*pair, "--template=chat", "--prompt=Who are you?")
+    row = row_of(*pair, "--template=chat", "--prompt=Who are you?")
     chat = [{"role": "user", "content": "Who are you?"}]
     ids = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt", return_dict=True)
     n = ids["input_ids"].shape[1]
     options = {"do_sample": False, "max_new_tokens": 20, "pad_token_id": 0, "suppress_tokens": [*range(600, 640)]}
     own = target.generate(**{name: ids[name] for name in ("input_ids", "attention_mask")}, **options)[0, n:].tolist()
-    assert report["prompt_tokens"] == n and report["speculative"]["tokens"] == own
+    assert row["tokens"][1] == own

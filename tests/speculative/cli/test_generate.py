@@ -6,13 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command import report_of, run_here
+from command import row_of, run_here
 
 import gpt2np
 from gpt2np.files.loading import find_folder
-from speculative import RecyclingDrafter, Sampling, Shape, SpeculativeSampler
+from speculative import ModelDrafter, RecyclingDrafter, Sampling, Shape, SpeculativeSampler
 from speculative.cli.drafters import DRAFTERS, RULES
-from speculative.measuring.twice import gain, same_text
+from speculative.cli.options import Options
+from speculative.measuring.page import same_text
 
 FEW = ("--n_tokens_to_generate", "12")
 
@@ -22,10 +23,10 @@ FEW = ("--n_tokens_to_generate", "12")
     [*(("drafter", name) for name in DRAFTERS if name != "forced"), *(("verifier", name) for name in RULES)],
 )
 def test_every_drafter_and_every_rule_gives_the_targets_greedy_text(option, name):
-    data = report_of(f"--{option}={name}", *FEW)
-    assert data["same_tokens"] is True and data[option] == name and len(data["speculative"]["tokens"]) == 12
-    assert ("parameters" in data["draft"]) == (data["drafter"] in ("model", "heads", "eagle", "parallel"))
-    assert data["exactness"] == RULES[data["verifier"]].exactness
+    row = row_of(f"--{option}={name}", *FEW)
+    assert row["same_texts"] == row["n_texts"] and len(row["tokens"][1]) == 12
+    of_a_model = option == "verifier" or name in ("model", "heads", "eagle", "parallel")
+    assert ("parameters" in row["draft"]) == of_a_model and row["exactness"] == "exact"
 
 
 def test_where_two_texts_differ():
@@ -35,24 +36,12 @@ def test_where_two_texts_differ():
 def test_what_a_drafter_learns_while_a_comparison_warms_up_is_not_in_its_counts():
     """The prompt goes on as the target does after its first token, and so as the tokens of a warm-up might."""
     prompt = "Once upon a time a man who had a daughter, and had a daughter, and a daughter, who was a daughter, and"
-    counts = report_of("--prompt", prompt, "--drafter", "recycling", "--n_tokens_to_generate", "30")["speculative"]
+    row = row_of("--prompt", prompt, "--drafter", "recycling", "--n_tokens_to_generate", "30")
     target, tokenizer = gpt2np.load("tiny-target")
     drafter = RecyclingDrafter(target.n_vocab, Shape.chain(3))
     sampler = SpeculativeSampler(target, drafter, K=3, sampling=Sampling(0))
     stats = sampler.generate(tokenizer.encode(prompt), 30, 0).stats
-    assert (counts["drafted"], counts["accepted"]) == (stats.drafted, stats.accepted)
-
-
-# ------------------------------------------------------------------------------------------------ the gain
-
-
-def test_the_speedup_is_the_median_of_the_laps_and_a_busy_machine_is_said():
-    times = [[4.0, 2.0], [4.0, 2.5], [4.4, 2.0]]
-    found = gain(times)
-    assert (found["speedup"], found["note"]) == (2.0, "")
-    assert found["speedups"] == pytest.approx([2.0, 1.6, 2.2])
-    busy = gain([*times, [6.0, 2.0]])["note"]
-    assert busy == "this machine is busy, the same run took different times: measure again"
+    assert (row["drafted"], row["accepted"]) == (stats.drafted, stats.accepted)
 
 
 # ------------------------------------------------------------------------------------------------ the terminal
@@ -78,12 +67,14 @@ def terminal(monkeypatch):
 
 
 def test_on_a_terminal_the_text_is_coloured_by_origin(terminal, monkeypatch):
-    data, output = report_of("--temperature=1", *FEW)["speculative"], terminal()
+    (target, tokenizer), (draft, _) = gpt2np.load("tiny-target"), gpt2np.load("tiny-draft")
+    sampler = SpeculativeSampler(target, ModelDrafter(draft), K=3)
+    generation, output = sampler.generate(tokenizer.encode(Options.prompt), 12, 0), terminal()
     colours = {"accepted": "32", "correction": "31", "bonus": "34"}
     painted = re.findall(r"\033\[(3[124])m", output.partition("\nspeculative")[2].split("\n", 1)[1])
-    expected = [colours[origin] for origin in data["origins"] if origin != "plain"]
+    expected = [colours[origin] for r in generation.rounds for origin in r.origins if origin != "plain"]
     assert painted == expected and set(expected) >= {"31", "32"}
-    assert re.sub(r"\033\[\d+m", "", output).count(data["text"]) == 1
+    assert re.sub(r"\033\[\d+m", "", output).count(tokenizer.decode(generation.tokens)) == 1
     for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
         with monkeypatch.context() as patch:
             patch.setenv(name, value)
@@ -106,7 +97,7 @@ def test_a_special_token_is_not_text():
 
     def text(*options):
         words = ("--target_model_size=chat", "--drafter=suffix", "--prompt=Once upon a time", *FEW)
-        return report_of(*words, *options)["speculative"]["text"]
+        return row_of(*words, *options)["texts"][1]
 
     whole = text()
     assert whole.count(", ") == 1 and text("--stop", ", ") == whole

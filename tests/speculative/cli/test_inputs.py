@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import AGAIN, refusal, report_of, run_here
+from command import AGAIN, refusal, row_of, run_here
 from systems import needs_any_name, needs_links, needs_proc
 
 import gpt2np
@@ -98,8 +98,8 @@ def test_prompts_that_are_known_in_a_template():
 
 def test_the_prompt_from_a_file_from_standard_input_or_in_a_template(monkeypatch):
     Path("prompt").write_bytes("\ufeffOnce upon\u2028a time\r\n".encode())  # as Windows writes it
-    assert report_of(*TINY, "--prompt_file=prompt")["prompt"] == "Once upon\u2028a time"
-    assert report_of(*TINY, "--template=A: {prompt}\\nB:", "--prompt", "a\nb")["prompt"] == "A: a\nb\nB:"
+    assert row_of(*TINY, "--prompt_file=prompt")["prompt"] == "Once upon\u2028a time"
+    assert row_of(*TINY, "--template=A: {prompt}\\nB:", "--prompt", "a\nb")["prompt"] == "A: a\nb\nB:"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"One\n\nTwo\n")))
     words = ("--prompt_file=-", "--template=A {prompt}", TINY[0], "--n_tokens_to_generate=3", "--drafter=suffix")
     page = run_here("compare", *words, "--by=prompt").stdout
@@ -146,4 +146,4 @@ def test_a_drafter_that_leaves_is_an_error_of_its_own(tmp_path, imported, propos
 
 def test_what_a_drafter_prints_as_it_is_imported_is_not_in_the_report():
     Path("d.py").write_text(f"print('loaded')\n{AGAIN}")
-    assert report_of("--drafter=d.py:Again", *TINY[2:])["same_tokens"]
+    assert row_of("--drafter=d.py:Again", *TINY[2:])["same_texts"]

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from command import report_of, run_here
+from command import row_of, run_here
 
 JSON = r'\{"name": "[A-Z][a-z]{1,9}", "age": [1-9][0-9]?\}'
 END = 2047
@@ -14,17 +14,16 @@ END = 2047
 @pytest.mark.parametrize("drafter", ["model", "forced"])
 def test_the_text_matches_and_ends(drafter):
     words = ("--grammar", JSON, "--temperature=0.8", "--K=4", "--drafter", drafter)
-    data = report_of(*words)
-    for key in ("autoregressive", "speculative"):
-        assert json.loads(data[key]["text"]).keys() == {"name", "age"} and data[key]["tokens"][-1] == END
-    assert "Grammar" in data["processors"][0] and data["speculative"]["accepted"] > 0
+    row = row_of(*words)
+    for text, tokens in zip(row["texts"], row["tokens"]):
+        assert json.loads(text).keys() == {"name", "age"} and tokens[-1] == END
     page = run_here(*words).stdout
-    assert data["prompt"] + data["speculative"]["text"] + "\n" in page and "<|endoftext|>" not in page
+    assert row["accepted"] > 0 and row["prompt"] + text + "\n" in page and "<|endoftext|>" not in page
 
 
 def test_a_line_of_a_file_of_patterns_ends_at_a_line_break_alone():
     Path("answers.txt").write_text("yes\u2028no", encoding="utf-8")
-    assert report_of("--grammar=answers.txt")["speculative"]["text"] == "yes\u2028no"
+    assert row_of("--grammar=answers.txt")["texts"][1] == "yes\u2028no"
 
 
 RULES = {  # words -> whether the new tokens, and the whole text, are as they should be
@@ -37,6 +36,6 @@ RULES = {  # words -> whether the new tokens, and the whole text, are as they sh
 
 @pytest.mark.parametrize("words", RULES)
 def test_penalties_and_bans(words, tiny_pair):
-    data = report_of(*words.split(), "--n_tokens_to_generate=30")
-    new = data["speculative"]["tokens"]
-    assert data["same_tokens"] and RULES[words](new, tiny_pair[2].encode(data["prompt"]) + new)
+    row = row_of(*words.split(), "--n_tokens_to_generate=30")
+    new = row["tokens"][1]
+    assert row["same_texts"] and RULES[words](new, tiny_pair[2].encode(row["prompt"]) + new)

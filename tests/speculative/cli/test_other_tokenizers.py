@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from command import report_of, run_here
+from command import row_of, run_here
 from helpers import random_tensors
 from safetensors.numpy import save_file
 
@@ -38,9 +38,9 @@ def other(tmp_path_factory, gpt2_vocabulary_files):
 )
 def test_either_may_have_the_other_tokenizer(role, words, way, other):
     pair = ("--target_model_size", other, "--draft_model_size=tiny-draft")
-    report = report_of(*(pair if role == "target" else ("--draft_model_size", other)), *FEW, *words.split())
-    assert report["same_tokens"] is True and report["speculative"]["drafted"] > 0
-    assert report["draft"]["tokenizer"] == SHARED.format({"target": 2048, "draft": 50257}[role], way)
+    row = row_of(*(pair if role == "target" else ("--draft_model_size", other)), *FEW, *words.split())
+    assert row["same_texts"] == row["n_texts"] and row["drafted"] > 0
+    assert row["draft"]["tokenizer"] == SHARED.format({"target": 2048, "draft": 50257}[role], way)
 
 
 def test_the_page_says_it_in_one_line(other):

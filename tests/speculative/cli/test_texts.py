@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import refusal, report_of, run_here
+from command import refusal, report_of, row_of, run_here
 
 from speculative.cli.drafters import DRAFTERS
 
@@ -48,14 +48,14 @@ def test_the_file_is_the_same_with_any_number_of_lanes(drafter):
 
 def test_the_text_is_that_of_the_program():
     one = texts_in(write("texts.jsonl", *FILE)[0])[1]
-    shown = report_of("--prompt", PROMPTS[1], "--seed", "1", *SHORT)["speculative"]
-    assert (one["text"], one["seed"], one["target_calls"]) == (shown["text"], 1, shown["target_calls"])
+    row = row_of("--prompt", PROMPTS[1], "--seed", "1", *SHORT)
+    assert (one["text"], one["seed"], one["target_calls"]) == (row["texts"][1], 1, row["target_calls"])
 
 
 def test_options_that_are_for_a_comparison_and_an_output_in_the_place_of_the_prompts():
     assert "name the same file" in refusal(*FILE, "--output", FILE[1])
-    for option in ("--trace=x.html", "--show=rounds", "--timings", "--json"):
-        sentence = f"{option.partition('=')[0]} has no effect, as --output writes the texts"
+    for option in ("--trace=x.html", "--show=rounds", "--json"):
+        sentence = f"{option.partition('=')[0]} has no effect, as --output is given"
         assert sentence in refusal(*FILE, "--output=texts.jsonl", option)
     assert "--n_lanes has no effect, as it is for --output" in refusal("--n_lanes", "2")
 
@@ -75,5 +75,5 @@ def test_a_comparison_with_several_texts_at_once():
         for name in ("n_tokens", "target_calls", "drafted", "accepted", "rejected"):
             assert row[name] == n_laps * alone[name], name
     assert "needs as many prompts: give --n_prompts 4" in refusal(*options, "--n_lanes", "4")
-    sentence = "--by has no effect, as --n_lanes generates the prompts together: leave it out"
+    sentence = "--by has no effect, as --n_lanes is given: leave it out"
     assert sentence == refusal(*options, "--n_lanes", "2", "--by", "prompt")

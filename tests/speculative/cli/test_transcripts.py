@@ -97,11 +97,10 @@ def by_work(monkeypatch):
         return run(self, tokens, n_last, parents)
 
     monkeypatch.setattr(gpt2np.GPT2, "run", working)
-    for module in ("generation", "measuring.runs"):
+    for module in ("generation", "measuring.experiment"):
         monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
-    for module in ("journal", "commands.generate"):
-        monkeypatch.setattr(f"speculative.cli.{module}.machine", lambda: "a machine")
-    monkeypatch.setattr("speculative.cli.races.load_average", lambda: 0.0)
+    monkeypatch.setattr("speculative.cli.journal.machine", lambda: "a machine")
+    monkeypatch.setattr("speculative.measuring.experiment.load_average", lambda: 0.0)
     monkeypatch.setattr("speculative.cli.journal.version", lambda: "a version")
     monkeypatch.setattr("webbrowser.open", lambda address: True)
 

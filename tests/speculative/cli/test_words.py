@@ -4,11 +4,11 @@ import re
 from importlib import import_module
 
 import pytest
-from command import refusal, report_of, run_here
+from command import refusal, report_of, row_of, run_here
 
 import gpt2np
 import speculative
-from speculative.cli import foreign
+from speculative.cli import words as read_words
 from speculative.cli.commands import compare, generate
 from speculative.cli.options import defaults_of, entries_of
 
@@ -19,7 +19,7 @@ NAMES = ["compare", "explore", "generate", "museum", "train"]
     "line",
     [
         "--n-tokens-to-generate 3 --json",
-        "--n_tokens_to_generate=3 --json --timings=False",
+        "--n_tokens_to_generate=3 --json --temp=0",
         "--n_tokens_to_g 3 --js",  # without the end of the last word
         "generate --max-new-tokens 3 --json True",
     ],
@@ -41,7 +41,7 @@ def test_a_text_stays_a_text():
     few = ("--n_tokens_to_generate=1", "--target_model_size=tiny-draft", "--drafter=suffix")
     for prompt in texts:
         report = report_of(f"--prompt={prompt}", "--stop=1e3", *few)
-        assert (report["prompt"], report["stop"]) == (prompt, ["1e3"])
+        assert (report["rows"][0]["prompt"], report["options"]["--stop"]) == (prompt, ["1e3"])
     assert b"\nsame text" in run_here(f"--prompt={prompt}", "--json=False", *few).stdout.encode("utf-8")
 
 
@@ -54,20 +54,10 @@ def test_what_needs_a_package_says_so(monkeypatch):
 def test_every_word_of_another_program_is_known_once():
     """And a command with all those that change nothing runs, with one line about them."""
     entries = entries_of(generate)
-    also = [foreign.plain(name) for entry in entries.values() for name in entry.also]
-    names = [*also, *foreign.ABOUT]
+    names = [*(read_words.plain(name) for entry in entries.values() for name in entry.also), *read_words.UNUSED]
     assert len(names) == len({*names}) and not {*names} & entries.keys()
-    values = {"do_sample": "True", "num_beams": "1", "num_assistant_tokens_schedule": "constant"}
-    words = [f"--{name.replace('_', '-')}={values.get(name, '0')}" for name in foreign.ABOUT]
-    result = run_here(*words, "--max-new-tokens", "3", "--drafter=suffix")
-    assert result.returncode == 0 and result.stderr.count("\n") == 1 and " have no effect here (" in result.stderr
-
-
-def test_a_prompt_as_llama_cpp_reads_it():
-    few = ("-n", "2", "--drafter=suffix")
-    for words in (("-p", r"a\nb"), ("--prompt", r"a\nb", "-e")):
-        assert report_of(*words, *few)["prompt"] == "a\nb"
-    assert report_of("--prompt", r"a\nb", *few)["prompt"] == r"a\nb"
+    result = run_here(*(f"--{name}=0" for name in read_words.UNUSED), "--max-new-tokens", "3", "--drafter=suffix")
+    assert result.returncode == 0 and result.stderr.count("\n") == 1 and ": no effect here" in result.stderr
 
 
 # ------------------------------------------------------------------------------------------------ help
@@ -99,7 +89,6 @@ def test_every_example_is_a_command_line(monkeypatch):
     """Of compare: its options can be read; the measuring itself is test_compare.py's."""
     monkeypatch.setattr("speculative.cli.values.brought", lambda given: given)
     monkeypatch.setattr("speculative.cli.values.check_writable", lambda given, suffixes: given)
-    monkeypatch.setattr("speculative.cli.words.settings_of", lambda options: None)
     monkeypatch.setattr(compare, "run", lambda options: print("read"))
     for example in compare.EXAMPLES:
         result = run_here("compare", *example.split())
@@ -107,9 +96,5 @@ def test_every_example_is_a_command_line(monkeypatch):
 
 
 def test_an_option_that_may_be_given_twice():
-    text = report_of("--stop=queen", "--stop", ",", "--n_tokens_to_generate=9")["speculative"]["text"]
-    assert text == ","
-    page = run_here("--prompt=a b", "c d", "--n_tokens_to_generate=3", "--drafter=suffix").stdout
-    assert page.count("\na b") == page.count("\nc d") == 2
-    with_trace = ("--prompt=a", "--prompt=b", "--trace=t.html", "--drafter=suffix")
-    assert refusal(*with_trace) == "--trace is for one prompt, got 2"
+    assert row_of("--stop=queen", "--stop", ",", "--n_tokens_to_generate=9")["texts"][1] == ","
+    assert refusal("--prompt=a", "--prompt=b") == "--prompt: it is given twice: leave one of them out"

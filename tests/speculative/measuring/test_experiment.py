@@ -1,11 +1,12 @@
-"""The race: who runs on what, with which seed."""
+"""An experiment: who runs on what, with which seed; laps, and parts that are there."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from speculative import AutoregressiveSampler, ModelDrafter, SpeculativeSampler
-from speculative.measuring import Run, compared, race, repetition, total
+from speculative.measuring import Experiment, Run, compared, race, repetition, total
 from speculative.measuring.rows import expected
 from speculative.testing import TableModel
 
@@ -28,11 +29,39 @@ def test_in_a_race_everyone_runs_on_every_prompt_with_the_same_seeds():
             generation = samplers[name].generate(prompt, 5, 7 + i)
             assert run.seconds > run.draft_seconds >= 0 and run.tokens == generation.tokens.tolist()
             stats = generation.stats
-            assert (run.drafted, run.accepted, run.rejected) == (stats.drafted, stats.accepted, stats.rejected)
-            assert run.lengths == [len(r.tokens) for r in generation.rounds]
+            assert replace(run.stats, seconds=stats.seconds) == stats and run.laps == [run.seconds]
     both = total(results["b"][:2])
-    assert both.lengths == results["b"][0].lengths + results["b"][1].lengths
-    assert both.target_calls == len(both.lengths) and len(both.tokens) == 10
+    assert both.calls == results["b"][0].calls + results["b"][1].calls
+    assert both.target_calls == len(both.calls) and len(both.tokens) == 10
+
+
+def test_a_part_that_is_there_is_not_measured_again():
+    samplers, parts, shown = {"a": AutoregressiveSampler(TARGET), "b": AutoregressiveSampler(TARGET)}, {}, []
+
+    def keep(name, measure):
+        if name not in parts:
+            parts[name] = measure()
+        return parts[name]
+
+    def watch(name, rounds):
+        shown.append(name)
+        yield from rounds
+
+    experiment = Experiment(samplers, PROMPTS[:2], 3, laps=3, name="x ")
+    runs = experiment.run(keep, watch)
+    assert [*parts] == [f"x prompt {i}, lap {lap}" for i in (1, 2) for lap in (1, 2, 3)]
+    assert shown == ["a", "b", "b", "a"]  # the first laps
+    for found in runs.values():
+        assert len(found) == 2 and all(sorted(run.laps)[1] == run.seconds and len(run.laps) == 3 for run in found)
+    last, _ = parts.popitem()
+    assert experiment.run(keep, watch)["a"][0] == runs["a"][0] and [*parts][-1] == last and len(shown) == 4
+
+
+def test_no_further_lap_begins_after_a_long_one():
+    experiment = Experiment({"a": AutoregressiveSampler(TARGET)}, PROMPTS[:1], 3, laps=3, patience=9.0)
+    for seconds, n_laps in ((10.0, 1), (5.0, 3)):
+        part = {"runs": [{"tokens": [1], "calls": [[1, 0, 0, 0, False]], "seconds": seconds}]}
+        assert len(experiment.run(lambda *_, part=part: part)["a"][0].laps) == n_laps
 
 
 class Cached:
@@ -60,7 +89,7 @@ def test_prefill_is_what_the_first_call_takes_longer_with_an_empty_cache(monkeyp
 def test_speedup_and_calls_by_hand():
     """Times are per token: with drafts the second text ended after half of its tokens."""
     alone, drafted = (
-        [Run(seconds, 0, [7] * n, [1] * calls, 0, 0, 0) for seconds, n, calls in some]
+        [Run([7] * n, [[1, 0, 0, 0, False]] * calls, seconds) for seconds, n, calls in some]
         for some in (((4.0, 4, 4), (2.0, 2, 2)), ((2.0, 4, 2), (0.5, 1, 1)))
     )
     found = compared(alone, drafted)
