@@ -14,7 +14,6 @@ from .drafters.parallel import ParallelDrafter
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.recycling import RecyclingDrafter
 from .drafters.shapes import Grown, Shape
-from .drafters.suffix import SuffixDrafter
 from .drafters.text import TextDrafter
 from .exact.enumeration import CannotEnumerate, exact_distribution, total_variation
 from .generation import Generation, Round, Sampler, Stats, collect
@@ -44,7 +43,7 @@ __all__ = [
     "LanguageModel", "Lenient", "MinTokens",
     "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "ParallelDrafter", "PresencePenalty",
     "PromptLookupDrafter", "RandomSource", "RecyclingDrafter", "Round", "Sampler", "Sampling",
-    "Shape", "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter",
+    "Shape", "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "TextDrafter",
     "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "block", "collect",
     "exact_distribution", "exact_match", "generate_together", "heuristic", "measure_costs", "rejection", "residual",
     "sample_token", "total_variation", "traversal",

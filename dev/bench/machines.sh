@@ -27,7 +27,7 @@ block() { printf '\n```\n$ %s\n```\n' "$1"; }
     block "$with python dev/bench/compare_engines.py speed models/gguf tiny-target tiny-draft 120 3 3"
     block "$with python dev/bench/compare_engines.py speed models/gguf $large $small 24 3 2"
     block "$with python main.py compare --K 1,2,3,4,6,8 --n_prompts 36"
-    block "$with python main.py compare --drafter none,model,prompt_lookup,suffix,recycling,heads,eagle,parallel --n_prompts 36"
+    block "$with python main.py compare --drafter none,model,prompt_lookup,recycling,heads,eagle,parallel --n_prompts 36"
     block "$with python main.py compare $pair --drafter model,eagle --K 1,2,3"
     block "$with python main.py compare --drafter model,prompt_lookup --verifier rejection,block,typical --temperature 0.5 --prompts tales,repeating --n_prompts 7 --n_tokens_to_generate 48"
     block "$with python main.py compare --drafter model,recycling,heads --tree 0,3,7,15 --K 4"

@@ -15,8 +15,7 @@ transformers, if it is installed.
 
 import json
 import sys
-from dataclasses import asdict
-from functools import partial
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,16 +27,15 @@ from gpt2np.files.loading import find_folder, model_to_find
 from gpt2np.files.model_files import find_on_disk
 from speculative.cli.commands import compare
 from speculative.cli.drafters import rule_of
+from speculative.cli.experiments import experiments_of, name_of
 from speculative.cli.journal import Journal, machine
-from speculative.cli.models import ENGINES, Models
-from speculative.cli.prompts import prompts_of
-from speculative.cli.samplers import Entrant, with_draft
+from speculative.cli.models import ENGINES
 from speculative.cli.settings import settings_of
 from speculative.cli.words import read
-from speculative.measuring import Run, race
+from speculative.measuring import Run
 from speculative.measuring.plot import plot as draw
 from speculative.measuring.rows import Result, rows_of
-from speculative.measuring.table import csv_of, in_words, page_of
+from speculative.measuring.table import csv_of, page_of
 
 USUAL = {
     "target_model_size": "355M,774M,1558M", "draft_model_size": "124M", "K": "1-10", "temperature": "0,1",
@@ -66,7 +64,7 @@ def main(file, n_prompts=str(N_PROMPTS), estimate="", table="", plot="", csv="",
         print(f"together about {tqdm.format_interval(sum(seconds))}", flush=True)
         if estimate:
             return
-        journal.expect(sum(len(parts_of(pair)) for pair in pairs.values()) * n_prompts)
+        journal.expect(sum(len(parts_of(pair, 1)) for pair in pairs.values()) * n_prompts)
         for n in (1, *range(10, n_prompts + 10, 10)):
             for pair in pairs.values():
                 run(pair, min(n, n_prompts), journal)
@@ -91,65 +89,58 @@ def described(one, label):
     return {"names": names, "temperature": one.temperature, "K": one.K, "label": label, "exactness": exactness}
 
 
-def name_of(target, temperature, label, i):
-    return f"{target}, temperature {temperature:g}, {in_words(label) if label is not None else 'alone'}, prompt {i}"
+def part_of(target, temperature, i, label):
+    """The name of a text in the journal: with the setting's label, or None for the target alone."""
+    name = name_of(label) if label is not None else "alone"
+    return f"{target}, temperature {temperature:g}, prompt {i}, lap 1, {name}"
 
 
-def parts_of(pair):
-    """[(Options, its label, None for the target alone)] of a pair: what is generated for each prompt."""
-    first = {one.temperature: one for one, _ in reversed(pair)}
-    return [*((one, None) for one in first.values()), *pair]
+def parts_of(pair, i):
+    """The names of a prompt's texts."""
+    keys = [(options.temperature, label) for options, label in pair]
+    keys = [*((temperature, None) for temperature in dict.fromkeys(temperature for temperature, _ in keys)), *keys]
+    return [part_of(pair[0][0].target_model_size, temperature, i, label) for temperature, label in keys]
 
 
-def entrants_of(pair, n):
-    """(Models, the first n prompts, [(the part's name without a prompt, Entrant)])"""
-    models = Models(pair[0][0])
-    prompts = prompts_of(pair[0][0], *models.target())[:n]
-    entrants = []
-    for one, label in parts_of(pair):
-        is_alone = label is None
-        entrant = Entrant(one, models, drafts=False) if is_alone else with_draft(one, models, prompts[0].tokens)[0]
-        entrants.append((partial(name_of, one.target_model_size, one.temperature, label), entrant))
-    return models, prompts, entrants
-
-
-def generated(entrant, tokens, n_tokens, seed, models):
-    """One text, as the fields of a `Run`."""
-    return asdict(race({"": entrant}, [tokens], n_tokens, seed=seed, caches=models.all())[""][0])
+def experiments(pair, n):
+    """An `Experiment` on the first n prompts for each temperature."""
+    for experiment in experiments_of(pair, problems := {}):
+        if problems:
+            raise ValueError(next(iter(problems)))
+        options = experiment.samplers["alone"].options
+        name = f"{options.target_model_size}, temperature {options.temperature:g}"
+        yield replace(experiment, prompts=experiment.prompts[:n], name=name)
 
 
 def estimated(pair, journal):
     """The seconds that a pair will take, from the first tokens of the first prompt."""
-    one = pair[0][0]
+    options = pair[0][0]
 
     def measure():
-        models, prompts, entrants = entrants_of(pair, 1)
-        runs = [generated(entrant, prompts[0].tokens, N_TRY, 1, models) for _, entrant in entrants]
-        scale = one.n_tokens_to_generate / N_TRY
-        total = sum(scale * run["seconds"] + 2 * run["prefill_seconds"] for run in runs)
-        return {"seconds": total, "bytes": 4 * sum(model.n_params for model in models.all())}
+        seconds, scale = 0.0, options.n_tokens_to_generate / N_TRY
+        for experiment in experiments(pair, 1):
+            for [run] in replace(experiment, n_tokens=N_TRY).run().values():
+                seconds += scale * run.seconds + 2 * run.prefill_seconds
+        return {"seconds": seconds, "bytes": 4 * sum(model.n_params for model in experiment.caches)}
 
-    part = journal.keep(f"{one.target_model_size}, estimate", measure)
-    seconds = part["seconds"] * one.n_prompts
+    part = journal.keep(f"{options.target_model_size}, estimate", measure)
+    seconds = part["seconds"] * options.n_prompts
     about = f"about {tqdm.format_interval(seconds)}, {part['bytes'] / 1e9:.1f} GB of memory"
-    print(f"{one.target_model_size}: {about}", flush=True)
+    print(f"{options.target_model_size}: {about}", flush=True)
     return seconds
 
 
 def run(pair, n, journal):
-    """The parts of a pair for its first n prompts, as far as they are missing; then those of transformers."""
-    one = pair[0][0]
-    checks = [f"{one.target_model_size}, transformers, prompt {i}" for i in range(1, n + 1)]
-    names = [name_of(each.target_model_size, each.temperature, label, n) for each, label in parts_of(pair)]
-    if not {*names, checks[-1]} <= journal.parts.keys():
-        models, prompts, entrants = entrants_of(pair, n)
-        for i, prompt in enumerate(prompts, 1):
-            for name, entrant in entrants:
-                make = partial(generated, entrant, prompt.tokens, one.n_tokens_to_generate, i, models)
-                journal.keep(name(i), make)
-        del models, entrants, name, entrant, make  # transformers loads its own copy
-        texts = [journal.parts.get(name_of(one.target_model_size, 0, None, i + 1)) for i in range(len(prompts))]
-        compare_with_transformers(one, checks, prompts, texts, journal)
+    """The texts of a pair for its first n prompts, as far as they are missing; then those of transformers."""
+    options = pair[0][0]
+    checks = [f"{options.target_model_size}, transformers, prompt {i}" for i in range(1, n + 1)]
+    if not {*parts_of(pair, n), checks[-1]} <= journal.parts.keys():
+        for experiment in experiments(pair, n):
+            experiment.run(journal.keep)
+        prompts = experiment.prompts
+        del experiment  # transformers loads its own copy
+        names = [part_of(options.target_model_size, 0, i + 1, None) for i in range(len(prompts))]
+        compare_with_transformers(options, checks, prompts, [*map(journal.parts.get, names)], journal)
 
 
 def compare_with_transformers(one, checks, prompts, texts, journal):
@@ -180,9 +171,9 @@ def show(path, plot="", csv=""):
         keys = [(each["temperature"], each["label"]) for each in settings if each["names"][0] == target]
         keys += [(temperature, None) for temperature, _ in keys]
         numbers = range(1, head["n_prompts"] + 1)
-        finished = [i for i in numbers if all(name_of(target, *key, i) in parts for key in keys)]
+        finished = [i for i in numbers if all(part_of(target, t, i, label) in parts for t, label in keys)]
         alone, runs = (
-            [Run(**parts[name_of(target, one["temperature"], label, i)]) for i in finished]
+            [Run(**parts[part_of(target, one["temperature"], i, label)]) for i in finished]
             for label in (None, one["label"])
         )
         about = {"setting": one["label"], "target": {"name": target}, "draft": {"name": draft}, "costs": None}

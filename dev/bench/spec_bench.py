@@ -21,7 +21,7 @@ import numpy as np
 from speculative.cli.models import ENGINES
 from speculative.cli.options import Options
 
-OF_A_MODEL = ("engine", "models_dir", "source")
+OF_A_MODEL = ("target_model_size", "engine", "models_dir", "source")
 
 
 def acceptance_lengths(lengths):
@@ -83,15 +83,13 @@ def main(report, path, setting="1"):
         raise ValueError(f"{' and '.join(existing)} would be overwritten: name a different file")
     if "group 2" in parts:
         raise ValueError("expected a report on one text of the target alone, got one with several: leave out lists")
-    about = parts["group 1"]
-    questions, target = about["prompts"], about["target"]
-    laps = [parts[f"group 1, prompt {i + 1}, lap 1"]["runs"] for i in range(len(questions))]
-    if not 1 <= n < len(laps[0]):
-        raise ValueError(f"expected a setting from 1 to {len(laps[0]) - 1}, got {n}")
-    label = about["settings"][n - 1]
-    label = ", ".join(f"{name} {value}" for name, value in label.items() if value) or "a draft"
-    alone, runs = ([lap[i] for lap in laps] for i in (0, n))
+    questions, (_, *labels) = parts["group 1"]["prompts"], parts["group 1"]["settled"]
+    if not 1 <= n <= len(labels):
+        raise ValueError(f"expected a setting from 1 to {len(labels)}, got {n}")
+    label, numbers = labels[n - 1], range(1, len(questions) + 1)
+    alone, runs = ([parts[f"group 1, prompt {i}, lap 1, {name}"] for i in numbers] for name in ("alone", label))
     options = Options(**{name: head["options"].get(f"--{name}", getattr(Options, name)) for name in OF_A_MODEL})
+    target = options.target_model_size
     decode = ENGINES[options.engine].load(target, options)[1].decode
     for file, answered, name in ((path, runs, f"{target} with {label}"), (baseline, alone, target)):
         file.write_text("\n".join(answers(questions, answered, decode, name)) + "\n", encoding="utf-8")

@@ -54,7 +54,7 @@ TABLES = [
     [(f"K = {K}", {LENGTHS: f"<{K} | speedup>; <{K} | calls>"}) for K in (1, 2, 3, 4, 6, 8)],
     [(words, {DRAFTERS: f"<{name} | speedup>; <{name} | calls>"})
      for words, name in (("Hydra heads", "heads"), ("EAGLE block", "eagle"), ("Parallel block", "parallel"),
-                         ("Prompt lookup", "prompt_lookup"), ("Suffix automaton", "suffix"),
+                         ("Prompt lookup", "prompt_lookup"),
                          ("Recycling", "recycling"))],
     [(f"{words}, K = {K}", {OF_355M: f"<{name}  {K} | speedup>; <{name}  {K} | calls>"})
      for words, name in (("Draft model 124M", "model"), ("EAGLE block", "eagle")) for K in (1, 2, 3)],

@@ -50,7 +50,7 @@ class Target(Network):
         if config.get("activation_function") in EXACT or config.get("layer_norm_epsilon", EPSILON) != EPSILON:
             raise ValueError(
                 f"{files.config}: train has GPT-2's own GELU and layer_norm_epsilon only: draft for this model without "
-                "training, for example with --drafter suffix"
+                "training, for example with --drafter prompt_lookup"
             )
         tensors = hub_tensors(read_tensors(files), config, files.weights)
         arrays = {name: np.array(tensors[name], np.float32) for name in param_shapes(hparams)}

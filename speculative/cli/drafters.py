@@ -36,7 +36,7 @@ class Entry:
     options: tuple = ()  # the options that it uses ...
     always: tuple = ("K", "verifier")  # ... and those of all drafters but one
     lengths: tuple = ("auto", "heuristic")  # the words that it takes for --K
-    trees: str = ""  # the values of --tree: "any", "grown" (a number of nodes), or "" for none
+    trees: bool = False  # whether it drafts trees with --tree
     branches: bool = False  # whether it drafts trees even without --tree
     hidden: bool = False  # whether it works inside the target, on its hidden states, and so with one --engine alone
     check: Callable = lambda options: None  # ValueError if something else is missing
@@ -107,7 +107,9 @@ def shape_of(options, weights):
 def draft_model(options, models):
     (target, of_target), (name, draft, tokenizer), way = models.target(), models.draft(options), options.draft_tokenizer
     about = named(name, draft)
-    if way == "auto" and draft.n_vocab == target.n_vocab and tokenizer.vocabulary == of_target.vocabulary:
+    if way != "text" and draft.n_vocab == target.n_vocab and tokenizer.vocabulary == of_target.vocabulary:
+        if way == "shared":
+            raise ValueError(f"--draft_tokenizer has no effect, as {name} has the target's tokenizer: leave it out")
         return target, drawing(options, draft), about
     make = partial(speculative.SharedTokensModel, draft, of_target, tokenizer, target.n_vocab)
     shared = models.once(f"shared {name}", make)
@@ -188,17 +190,10 @@ def trained(load, options, models):
 
 
 def prompt_lookup(options, models):
-    target = models.target()[0]
-    drafter = speculative.PromptLookupDrafter(target.n_vocab, options.n_max, options.n_min)
-    return target, drafter, {"name": f"prompt lookup of {drafter.n_min} to {drafter.n_max} tokens"}
-
-
-def suffix(options, models):
     (target, tokenizer), text = models.target(), read_text(options.corpus) if options.corpus else ""
-    tokens = models.once(f"tokens {options.corpus}", lambda: tokenizer.encode(text))
-    grown = {"n_nodes": options.tree, "floor": 0.05} if options.tree else {}
-    drafter = speculative.SuffixDrafter(target.n_vocab, tokens, n_min=options.n_min, **grown)
-    return target, drafter, {"name": "suffix automaton"}
+    corpus = models.once(f"tokens {options.corpus}", lambda: tokenizer.encode(text))
+    drafter = speculative.PromptLookupDrafter(target.n_vocab, options.n_max, options.n_min, corpus=corpus)
+    return target, drafter, {"name": f"prompt lookup of {drafter.n_min} to {drafter.n_max} tokens"}
 
 
 def forced(options, models):
@@ -269,13 +264,12 @@ DRAFTERS = {
     "model": Entry(draft_model, "a smaller model, --draft_model_size",
         ("draft_model_size", "draft_tokenizer", *DRAWN), **OF_A_MODEL, check=has_a_draft_model),
     "ngram": Entry(ngram, "counts of a text, --corpus", ("corpus", "n_max", *DRAWN), **OF_A_MODEL),
-    "prompt_lookup": Entry(prompt_lookup, "copies of the text so far", ("n_max", "n_min")),
-    "suffix": Entry(suffix, "copies of the text so far and of --corpus", ("corpus", "n_min", "tree"), trees="grown"),
+    "prompt_lookup": Entry(prompt_lookup, "copies of the text so far and of --corpus", ("corpus", "n_max", "n_min")),
     "forced": Entry(forced, "the text that --grammar forces; drafts nothing without it", check=has_a_grammar),
-    "recycling": Entry(recycling, "the target's logits after the same tokens earlier", ("tree",), trees="any"),
+    "recycling": Entry(recycling, "the target's logits after the same tokens earlier", ("tree",), trees=True),
     "early_exit": Entry(early_exit, "the target's own first layers", ("exit_layer", *DRAWN), **OF_A_MODEL, hidden=True),
     "heads": Entry(heads, "a tree from heads on the target's last hidden state (bundled for tiny-target)",
-        ("tree",), trees="any", branches=True, hidden=True),
+        ("tree",), trees=True, branches=True, hidden=True),
     "eagle": Entry(eagle, "a block that continues the target's hidden states (bundled for tiny-target)",
         ("frequent", *DRAWN), **OF_A_MODEL, hidden=True),
     "parallel": Entry(parallel, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",

@@ -47,11 +47,6 @@ def machine():
     return f"{about}, GPT2NP_THREADS={threads}" if threads else about
 
 
-def load_average():
-    """The average number of processes ready to run in the last minute; 0.0 if the system does not report it."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-
-
 def contents_of(options):
     """dict name -> digest of each file, and each folder with a model, that a typed option names, as FILE.py:NAME too.
 

@@ -129,6 +129,14 @@ def with_names(options):
     return options
 
 
+def looks_up(options):
+    """Whether a model is looked up in --models_dir; only the names decide, not the models on this disk."""
+    target, draft = options.target_model_size, options.draft_model_size
+    draft = draft or ("" if target in BUNDLED else "124M")  # a folder's usual draft is not known before it is read
+    names = [target, draft] if options.drafter == "model" else [target]
+    return options.engine == "numpy" and any(model_to_find(name, options.models_dir) for name in names)
+
+
 def named(name, model):
     """A model in a report: its name, and how large it is if it says so."""
     about = f"{name} ({model.about})" if hasattr(model, "about") else name

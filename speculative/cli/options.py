@@ -44,8 +44,8 @@ def option(default, *about, also="", **more):
 class Options:
     """The values of the options for one setting; those that a command does not take have their defaults."""
 
-    prompt: str = option("Once upon a time there lived a king who lived in a great forest", "TEXT", str,
-        "the text to continue; an empty one starts from <|endoftext|>", unless="prompt_file",
+    prompt: tuple = option(("Once upon a time there lived a king who lived in a great forest",), "TEXT", str,
+        "the text to continue; an empty one starts from <|endoftext|>", unless="prompt_file", repeats=True,
         also="-p --user_input --input --question")
     target_model_size: str = option("tiny-target", "M", str,
         "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
@@ -74,7 +74,9 @@ class Options:
     n_tokens_to_generate: int = option(120, "N", whole(1),
         "how many tokens to generate; fewer only where the text ends by itself, see --stop, --grammar, --min_tokens",
         also="-n --n_tokens --predict --n-predict --max_new_tokens --max_tokens")
-    seed: int = option(0, "N", whole(0), "the seed of the random numbers; one seed gives one text",
+    seed: int = option(0, "N", whole(0),
+        "the seed of the random numbers. One seed and one setting give one text; above temperature 0 another setting "
+        "gives another text, of the same distribution, unless --verifier gumbel",
         also="-s")
     trace: str = option("", "FILE", Written((".html", ".jsonl")),
         "write all rounds with p, q, random numbers and decisions: FILE.html to look at, FILE.jsonl for programs",
@@ -82,8 +84,8 @@ class Options:
     tree: object = option(0, "T", tree,
         "draft a tree, not a chain; K limits its depth\n"
         "0: a chain, or the drafter's own tree\n"
-        "N: N nodes, in the best shape for a typical draft; suffix, and a model at temperature 0 or with --siblings "
-        "top, grow the tree where the draft is confident\n"
+        "N: N nodes, in the best shape for a typical draft; a model at temperature 0 or with --siblings top grows the "
+        "tree where the draft is confident\n"
         "2x2x1: the number of children at each depth")
     siblings: str = option("without", "S", Choice(tuple(SIBLINGS)),
         "how a model chooses the children of a node\n"
@@ -101,11 +103,11 @@ class Options:
         "text: its text is encoded with the target's tokenizer\n"
         "auto: text at temperature 0, shared above; neither if the draft model has the target's tokenizer")
     corpus: str = option("", "FILE", check_readable,
-        "a text in which ngram counts (default: tales that neither bundled model was trained on) and from which suffix "
-        "copies, in addition to the text so far (default: nothing)", names_files=True)
+        "a text in which ngram counts (default: tales that neither bundled model was trained on) and from which "
+        "prompt_lookup copies, as if it preceded the prompt (default: nothing)", names_files=True)
     n_max: int = option(3, "N", whole(1, 1024), "the maximum n for ngram, and the longest match for prompt_lookup",
         also="--max_matching_ngram_size --prompt_lookup_max --ngram-prompt-lookup-max")
-    n_min: int = option(2, "N", whole(1, 1024), "the shortest match for prompt_lookup and suffix",
+    n_min: int = option(2, "N", whole(1, 1024), "the shortest match for prompt_lookup",
         also="--prompt_lookup_min --ngram-prompt-lookup-min")
     exit_layer: int = option(2, "L", whole(1), "the number of layers that early_exit runs")
     frequent: int = option(0, "N", whole(0), "draft only the N most frequent tokens; 0 means all")

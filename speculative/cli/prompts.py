@@ -1,6 +1,5 @@
 """The prompts that options name: from tales that neither bundled model was trained on, a published list, or a file."""
 
-from dataclasses import dataclass
 from itertools import repeat
 from json import loads
 from pathlib import Path
@@ -9,6 +8,7 @@ import gpt2np
 from gpt2np.tokenizer import NumberTokenizer
 from speculative import AutoregressiveSampler, Sampling
 from speculative.checks import check_request
+from speculative.measuring.experiment import Prompt
 from speculative.measuring.table import counted
 
 from .files import lines_of, read_text, say
@@ -34,16 +34,6 @@ PROMPT_LENGTH = 32  # tokens
 N_AHEAD = 200  # after this many greedy tokens the target repeats itself
 
 
-@dataclass(frozen=True)
-class Prompt:
-    """A prompt, with the id and category that a benchmark gives it."""
-
-    text: str
-    tokens: list
-    question_id: int | str
-    category: str = ""
-
-
 def tales():
     """The tales in two parts: one for counting n-grams, one for prompts."""
     text = TALES.read_text(encoding="utf-8")
@@ -55,9 +45,11 @@ def prompts_of(options, target, tokenizer):
     if options.prompt_file:
         return from_file(options, target, tokenizer)
     if not options.prompts:
-        tokens = encoded(options.prompt, tokenizer, options)
-        check_request(tokens, options.n_tokens_to_generate, target)
-        return [Prompt(in_template(options.prompt, options), tokens, 1)]
+        prompts = []
+        for i, text in enumerate(options.prompt, 1):
+            prompts.append(Prompt(encoded(text, tokenizer, options), in_template(text, options), i))
+            check_request(prompts[-1].tokens, options.n_tokens_to_generate, target)
+        return prompts
     if isinstance(tokenizer, NumberTokenizer):
         raise ValueError("this model has no tokenizer: give a --prompt_file, with a list of token ids in each line")
     if options.prompts == "known":
@@ -71,7 +63,7 @@ def prompts_of(options, target, tokenizer):
         alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
         some = [[*tokens, *alone.generate(tokens, N_AHEAD).tokens.tolist()] for tokens in some]
     texts = map(in_template, KNOWN, repeat(options)) if options.prompts == "known" else map(tokenizer.decode, some)
-    return [Prompt(text, tokens, i) for i, (text, tokens) in enumerate(zip(texts, some), 1)]
+    return [Prompt(tokens, text, i) for i, (text, tokens) in enumerate(zip(texts, some), 1)]
 
 
 def held_out(tokenizer, n_prompts, length=PROMPT_LENGTH):
@@ -108,7 +100,7 @@ def from_file(options, target, tokenizer):
     found, n_turns, n_tokens = [], 0, options.n_tokens_to_generate
     for prompt, question_id, category, n_more in questions_in(options.prompt_file):
         tokens = encoded(prompt, tokenizer, options)
-        found.append(Prompt(in_template(prompt, options), tokens, question_id, category))
+        found.append(Prompt(tokens, in_template(prompt, options), question_id, category))
         n_turns += n_more
     fitting = [prompt for prompt in found if len(prompt.tokens) + n_tokens <= target.n_ctx]
     if not fitting:

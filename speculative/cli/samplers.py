@@ -9,7 +9,7 @@ from gpt2np import StreamDecoder
 from speculative.logits.automaton import parsed
 from speculative.together import as_they_end
 
-from .drafters import kind_of, length_of, rule_of
+from .drafters import LENGTHS, kind_of, length_of, rule_of
 from .files import read_text
 from .models import OfLanes, named
 
@@ -18,34 +18,67 @@ LOOK_BACK_OPTIONS = ("grammar", "presence_penalty", "frequency_penalty", "no_rep
 
 
 class Entrant:
-    """A setting as a sampler, with the random source of its rule and the stops of its texts; without a draft, or with.
+    """A setting as a sampler of an `Experiment`, with the random source of its rule and the stops of its texts.
 
-    For --K auto, `K` is what `with_measured_costs` has found.
+    `label` has the texts of its options that are lists. With drafts=False it is the target alone.
     """
 
-    def __init__(self, options, models, drafts=True, K=None):
-        self.options, self.models, self.drafts = options, models, drafts
-        self.K = length_of(options).K if K is None else K
+    def __init__(self, options, models, label=None, *, drafts=True, n_prompt=0):
+        self.options, self.models, self.label, self.drafts = options, models, label or {}, drafts
+        self.K, self.costs, self.rule = length_of(options).K, None, rule_of(options)
         self.tokenizer = models.target()[1]
         self.ends = ends_of(options, self.tokenizer)
         self.needs_prompt = any(getattr(options, name) for name in LOOK_BACK_OPTIONS)
         self.built = lru_cache(1)(self.build)
+        self.draft = self.built(n_prompt if self.needs_prompt else 0)[1]  # ValueError if it cannot be built
 
     def build(self, n_prompt):
         """(the sampler, what is said of its draft); the logits processors know how long the prompt is."""
-        own = with_processors(self.options, self.tokenizer, n_prompt)
+        options = with_processors(self.options, self.tokenizer, n_prompt)
         if not self.drafts:
-            return speculative.AutoregressiveSampler(self.models.target()[0], sampling=own.sampling), None
-        target, drafter, about = kind_of(own).build(own, self.models)
-        how = {"K": self.K, "verifier": rule_of(own).verifier, "sampling": own.sampling}
+            return speculative.AutoregressiveSampler(self.models.target()[0], sampling=options.sampling), {}
+        target, drafter, about = kind_of(options).build(options, self.models)
+        if options.engine != "numpy" and (options.tree or kind_of(options).branches):
+            about["name"] += "; each node of the tree is a call of its own: expect no speedup"
+        how = {"K": self.K, "verifier": self.rule.verifier, "sampling": options.sampling}
         return speculative.SpeculativeSampler(target, drafter, **how), about
 
     def sampler(self, n_prompt):
         return self.built(n_prompt if self.needs_prompt else 0)[0]
 
     def rounds(self, prompt, n_tokens, seed):
-        noise = rule_of(self.options).noise
-        return self.sampler(len(prompt)).rounds(prompt, n_tokens, noise(seed), **self.ends)
+        return self.sampler(len(prompt)).rounds(prompt, n_tokens, self.rule.noise(seed), **self.ends)
+
+    def settled(self, prompt):
+        """For --K auto: the `Costs` after a prompt, in plain JSON; else None."""
+        if not (self.drafts and length_of(self.options).from_costs):
+            return None
+        sampler = self.sampler(len(prompt))
+        tokens = [*prompt, *prompt][: sampler.target.n_ctx - MOST_AUTO - 1]
+        how = {"sampling": sampler.sampling, "verifier": sampler.verifier, "most": MOST_AUTO}
+        return asdict(speculative.measure_costs(sampler.target, sampler.drafter, tokens, **how))
+
+    def settle(self, costs):
+        if costs:
+            self.costs, self.K = costs, length_of(self.options).from_costs(costs["c"], costs["v"])
+            self.built.cache_clear()
+
+    @property
+    def about(self):
+        """What a row says of its setting."""
+        target = named(self.options.target_model_size, self.models.target()[0])
+        return {"setting": self.label, "target": target, "draft": self.draft, "costs": self.costs}
+
+    @property
+    def is_one_text(self):
+        """Whether the text should be that of the target alone."""
+        return self.options.temperature == 0 or self.rule.one_text
+
+    @property
+    def chain_length(self):
+        """The length of each draft, if all drafts are chains of one length."""
+        options = self.options
+        return None if options.K in LENGTHS or options.tree or kind_of(options).branches else options.K
 
     def decode(self, tokens):
         """The text of tokens, without the token or text that ended it."""
@@ -60,28 +93,15 @@ class Entrant:
         names = self.models.names_for(self.options)
 
         def make(*lanes):
-            return Entrant(self.options, OfLanes(self.models, dict(zip(names, lanes))), self.drafts, self.K)
+            entrant = Entrant(self.options, OfLanes(self.models, dict(zip(names, lanes))), drafts=self.drafts)
+            entrant.settle(self.costs)
+            return entrant
 
         models = [self.models(name)[0] for name in names]
         for i, result in as_they_end(make, models, prompts, n_tokens, seeds, n_lanes=n_lanes, watch=watch):
             if isinstance(result, BaseException):
                 raise result
             yield i, result
-
-
-def with_draft(options, models, prompt, costs=None):
-    """(the `Entrant` with the draft, dict: "target" and "draft", what is said of them, and "costs" for --K auto)."""
-    entrant, length = Entrant(options, models), length_of(options)
-    sampler, draft = entrant.built(len(prompt) if entrant.needs_prompt else 0)
-    if length.from_costs:
-        somewhere = [*prompt, *prompt][: sampler.target.n_ctx - MOST_AUTO - 1]
-        how = {"sampling": sampler.sampling, "verifier": sampler.verifier, "most": MOST_AUTO}
-        costs = costs or asdict(speculative.measure_costs(sampler.target, sampler.drafter, somewhere, **how))
-        entrant = Entrant(options, models, K=length.from_costs(costs["c"], costs["v"]))
-    if options.engine != "numpy" and (options.tree or kind_of(options).branches):
-        draft["name"] += "; each node of the tree is a call of its own: expect no speedup"
-    target = named(options.target_model_size, models.target()[0])
-    return entrant, {"target": target, "draft": draft, "costs": costs}
 
 
 def described(options):

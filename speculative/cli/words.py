@@ -5,7 +5,7 @@ looked at them before: each option becomes --name, and its second occurrence --n
 """
 
 from collections import Counter
-from re import DOTALL, fullmatch
+from re import DOTALL, fullmatch, sub
 
 from .files import check_distinct, say
 from .models import nearest
@@ -18,23 +18,25 @@ def plain(name):
     return name.lstrip("-").replace("-", "_")
 
 
-OF_OTHERS = """
--ngl -ngld -t -c -fa -e --color --sampling-seq --draft-min --gpu --do_sample -tp --gpu-memory-utilization
-"""  # in the command lines of docs/coming_from.md: a note names them, and the command runs
-UNUSED = {plain(name): name for name in OF_OTHERS.split()}
+# words in docs/coming_from.md that change nothing here: the command runs, and a note names them
+OF_OTHERS = ("-ngl", "-ngld", "-c", "-fa", "--color", "--sampling-seq", "--draft-min", "--gpu", "-tp")
+OF_OTHERS += ("--gpu-memory-utilization", "-t", "--do_sample")
+REMARKS = {"-t": "; the temperature is --temperature", "--do_sample": "; --temperature 1 samples, 0 does not"}
+SPELLED = {plain(name): name for name in OF_OTHERS}
+ESCAPE = ("e", "escape")  # of llama.cpp: backslashes in a prompt are escapes, as always in -p
 
 
 def prepared(words):
     """The words for python-fire, in which no two options have the same name."""
-    seen, found = Counter(), []
+    seen, renamed = Counter(), []
     for word in words:
         if option := fullmatch(r"--?([A-Za-z][\w-]*)(=.*)?", word, DOTALL):
             name, value = option.groups(default="")
             name = name.replace("-", "_")
             seen[name] += 1
             word = f"--{name}{f'~{seen[name]}' * (seen[name] > 1)}{value}"
-        found.append(word)
-    return found
+        renamed.append(word)
+    return renamed
 
 
 def read(command, name, words, texts):
@@ -42,55 +44,78 @@ def read(command, name, words, texts):
 
     All that is wrong with the words is in one ValueError.
     """
-    entries, given, unused, problems = entries_of(command), {}, [], []
-    for key, text in texts.items():
-        key = ("no" * key.startswith("_") + key).partition("~")[0]
+    entries, typed, unknown, problems = entries_of(command), {}, {}, []
+    texts = [(("no" * key.startswith("_") + key).partition("~")[0], text) for key, text in texts.items()]
+    for key, text in texts:
         try:
-            if key in UNUSED:
-                unused.append(UNUSED[key])
-            else:
-                given.setdefault(in_full(key, text, entries, name), []).append(text)
+            if key not in (*SPELLED, *ESCAPE):
+                option, nearby = in_full(key, text, entries)
+                (typed if option else unknown).setdefault(option or f"--{key[:60]}", []).append(
+                    text if option else nearby
+                )
         except ValueError as error:
             problems.append(str(error))
     for word in words:
         option = getattr(command, "WORD", "")
-        if not option or option in given or (option == "prompt" and " " not in word):
+        if not option or (option in typed if option != "prompt" else " " not in word):
             problems.append(
                 f"unexpected {word[:60]!r}: options are --name value, and a text of several words needs quotes"
             )
         else:
-            given.setdefault(option, []).append(word)
+            typed.setdefault(option, []).append(word)
+    texts = dict(texts)
+    if {"p", *ESCAPE} & texts.keys() and "prompt" in typed:
+        typed["prompt"] = [unescaped(text) for text in typed["prompt"]]
     values, lists = {}, {}
-    for option, some in given.items():
+    for option, given in typed.items():
         try:
-            several = values_of(option, entries[option], some, option in getattr(command, "LISTS", ()))
+            several = values_of(option, entries[option], given, option in getattr(command, "LISTS", ()))
             values[option], lists[option] = next(iter(several.values())), several
         except ValueError as error:
             problems.append(f"--{option}: {error}")
+    if texts.get("do_sample", "").lower() in ("false", "0") and values.get("temperature"):
+        problems.append("--do_sample: write --temperature 0")
+    if unknown:
+        problems.append(refusal_of(unknown, name))
     if problems:
         raise ValueError("; ".join(problems))
     lists = {option: lists[option] for option in entries if len(lists.get(option, ())) > 1}
-    given = {option: some if entries[option].repeats else some[0] for option, some in given.items()}
-    options = defaults_of(command).but(**values, command=name, given=given, lists=lists)
+    typed = {option: given if entries[option].repeats else given[0] for option, given in typed.items()}
+    options = defaults_of(command).but(**values, command=name, given=typed, lists=lists)
     check_files(options, entries)
-    if unused:
-        say(f"{', '.join(unused)}: no effect here")
+    if ignored := [SPELLED[key] for key in texts if key in SPELLED]:
+        say(f"{', '.join(ignored)}: no effect here{''.join(REMARKS.get(name, '') for name in ignored)}")
     return options
 
 
-def in_full(name, text, entries, command):
-    """The full name of an option, given one of its names or a prefix."""
+def in_full(name, text, entries):
+    """(the full name of an option, given one of its names or a prefix, or None; then the nearest known name or "")."""
     if name in entries:
-        return name
-    found = [known for known, entry in entries.items() if name in map(plain, entry.also)]
-    found = found or [known for known in entries if is_short_for(name, known)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ValueError(f"--{name} may be {' or '.join(f'--{known}' for known in found)}: write more of it")
+        return name, ""
+    matches = [known for known, entry in entries.items() if name in map(plain, entry.also)]
+    matches = matches or [known for known in entries if is_short_for(name, known)]
+    if len(matches) > 1:
+        raise ValueError(f"--{name} may be {' or '.join(f'--{known}' for known in matches)}: write more of it")
+    if matches:
+        return matches[0], ""
     near = nearest(name, entries, 0.75)
-    remedy = f"did you mean --{near}?" if near and can_read(entries[near], text) else f"see {command} --help"
-    raise ValueError(f"unknown option --{name[:60]} for {command}: {remedy}")
+    return None, f"--{near}" if near and can_read(entries[near], text) else ""
+
+
+def refusal_of(unknown, command):
+    """A sentence about unknown options, dict name -> [the nearest known name, or ""]."""
+    names, nearby = ", ".join(unknown), [near for [near, *_] in unknown.values() if near]
+    question = f"did you mean {' and '.join(nearby)}?"
+    if len(unknown) == 1:
+        return f"unknown option {names} for {command}: {question if nearby else f'see {command} --help'}"
+    where = f"see {command} --help, and docs/coming_from.md for other programs"
+    return f"unknown options {names} for {command}{f' ({question})' * bool(nearby)}: {where}"
+
+
+def unescaped(text):
+    r"""A prompt as llama.cpp reads it, where \n is a line break."""
+    escapes = {"n": "\n", "t": "\t", "r": "\r"}
+    return sub(r"\\([nrt\\\"'])", lambda match: escapes.get(match[1], match[1]), text)
 
 
 def can_read(entry, text):

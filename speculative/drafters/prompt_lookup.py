@@ -13,8 +13,8 @@ class PromptLookupDrafter:
     """Copies the tokens that followed an earlier occurrence of the last few tokens.
 
     It looks for the last n_max tokens, then for fewer, down to n_min; the longest match wins. Among several matches of
-    that length it copies the nearest with K tokens after it. If none has that many, it copies the first, which has the
-    most tokens after it. Draft tokens are deterministic, so their rows are one-hot.
+    that length it copies the nearest with K tokens after it. If none has that many, it copies the one with the most
+    tokens after it, which in the text is the first. Draft tokens are deterministic, so their rows are one-hot.
 
     Others choose differently among the matches: Hugging Face and vLLM take the first in the text, Saxena the first with
     K tokens after it, llama.cpp's ngram-simple the nearest. The first is often out of date. In a text that repeats
@@ -30,9 +30,11 @@ class PromptLookupDrafter:
     n_copies
         How many different continuations to copy: with 2 or more the draft is a tree. The longest matches come first,
         and among equally long ones the nearest.
+    corpus
+        More token ids to copy from, as if they preceded the text. They are indexed once.
     """
 
-    def __init__(self, n_vocab: int, n_max: int = 3, n_min: int = 2, *, n_copies: int = 1):
+    def __init__(self, n_vocab: int, n_max: int = 3, n_min: int = 2, *, n_copies: int = 1, corpus: Tokens = ()):
         if min(n_min, n_max) < 1:
             raise ValueError(f"expected matches of 1 token or more, got n_max {n_max} and n_min {n_min}")
         if n_copies < 1:
@@ -40,17 +42,27 @@ class PromptLookupDrafter:
         self.n_vocab = n_vocab
         self.n_max, self.n_min = n_max, min(n_min, n_max)
         self.n_copies = n_copies
+        self.corpus = [int(token) for token in corpus]
+        self.ends = {}  # n_min tokens -> the positions in the corpus at which they end, the last first
+        for end in range(len(self.corpus) - 1, self.n_min - 2, -1):
+            self.ends.setdefault(tuple(self.corpus[end + 1 - self.n_min : end + 1]), []).append(end)
 
     def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:
         tokens = [int(token) for token in tokens]
-        # earlier positions of the last token, the nearest first
-        ends = [i for i in range(len(tokens) - 2, -1, -1) if tokens[i] == tokens[-1]]
+        last = tokens[-self.n_min :]
+        ends = [end for end in range(len(tokens) - 2, self.n_min - 2, -1) if tokens[end] == last[-1]]
+        matches = [(tokens, end) for end in ends if tokens[end + 1 - self.n_min : end + 1] == last]  # the nearest first
+        matches += [(self.corpus, end) for end in self.ends.get(tuple(last), ())]
+        by_length = [matches]  # of n_min tokens, of n_min + 1, ...
+        for n in range(self.n_min + 1, min(self.n_max, len(tokens)) + 1):
+            matches = [(text, end) for text, end in matches if end + 1 >= n and text[end + 1 - n] == tokens[-n]]
+            by_length.append(matches)
         copies = {}  # different ones, the best first
-        for n in range(self.n_max, self.n_min - 1, -1):
-            matches = [end for end in ends if end + 1 >= n and tokens[end + 1 - n : end + 1] == tokens[-n:]]
-            whole = [end for end in matches if len(tokens) > end + K]
-            for end in whole or matches[-1:]:
-                copies[tuple(tokens[end + 1 : end + 1 + K])] = None
+        for matches in reversed(by_length):
+            whole = [(text, end) for text, end in matches if len(text) > end + K]
+            longest = max(matches, key=lambda match: len(match[0]) - match[1], default=None)
+            for text, end in whole or filter(None, [longest]):
+                copies[tuple(text[end + 1 : end + 1 + K])] = None
             if len(copies) >= self.n_copies:
                 break
         drafted, parents, _ = merged(list(copies)[: self.n_copies])

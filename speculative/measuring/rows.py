@@ -22,12 +22,12 @@ class Result:
     is_one_text: bool  # whether the texts should be those of the target alone
     K: int | None  # the length of each draft, if the drafts are chains of one length
     n_tokens: int
-    prompts: list  # of (id, category, text)
+    prompts: list  # of Prompt
     alone: list  # of Run: one for each prompt, or each of all prompts
     runs: list
     decode: Callable = str
-    gap: float | None = None  # of another engine: the largest `gap_between` of two greedy texts
-    is_together: bool = False  # whether the texts were generated together, so that a run is a lap
+    gap: tuple | None = None  # of another engine: the largest `gap_between` of two greedy texts
+    is_together: bool = False  # whether the texts were generated together, so that each run is of all prompts
 
 
 def gain_of(alone, runs, prefill=False):
@@ -70,7 +70,7 @@ def numbers_of(alone, runs):
 def row_of(result, numbers=None, by="", has_texts=False):
     """The row (dict) of a setting over all of its runs, or those with these numbers, which are called `by`."""
     numbers = range(len(result.runs)) if numbers is None else numbers
-    alone, runs = ([some[n] for n in numbers] for some in (result.alone, result.runs))
+    alone, runs = ([all_runs[n] for n in numbers] for all_runs in (result.alone, result.runs))
     row = {**result.about, "by": by, **numbers_of(alone, runs)}
     row |= expected(row, result.K if result.K and drafts_K_tokens(runs, result.K, result.n_tokens) else None)
     row |= {"exactness": result.exactness, "is_one_text": result.is_one_text}
@@ -78,7 +78,7 @@ def row_of(result, numbers=None, by="", has_texts=False):
     row |= {"gap": result.gap} if result.gap is not None else {}
     if has_texts:
         both = [run.tokens for run in (alone[0], runs[0])]
-        row |= {"prompt": result.prompts[numbers[0]][2], "texts": [*map(result.decode, both)], "tokens": both}
+        row |= {"prompt": result.prompts[numbers[0]].text, "texts": [*map(result.decode, both)], "tokens": both}
     return row
 
 
@@ -106,8 +106,8 @@ def parts_of(result, by):
     everything = ("all", [*range(len(result.runs))])
     if not by or result.is_together:
         return [everything]
-    starts = [f"{number} {shorten(text, 30, placeholder='...')}" for number, _, text in result.prompts]
-    names = [category or "(none)" for _, category, _ in result.prompts] if by == "category" else starts
+    starts = [f"{each.question_id} {shorten(each.text, 30, placeholder='...')}" for each in result.prompts]
+    names = [each.category or "(none)" for each in result.prompts] if by == "category" else starts
     parts = {name: [i for i, other in enumerate(names) if other == name] for name in names}
     return [*parts.items(), everything]
 
@@ -128,19 +128,28 @@ def expected(row, K):
 def drafts_K_tokens(runs, K, n_tokens):
     """Whether every draft is a chain of K tokens, or at the end of the text of as many as can be accepted."""
     lengths = [[call[0] for call in run.calls] for run in runs]
-    starts = [start for some in lengths for start in accumulate([0, *some[:-1]])]  # of each round, in its text
+    starts = [start for of_text in lengths for start in accumulate([0, *of_text[:-1]])]  # of each round, in its text
     longest = [min(K, n_tokens - start - 1) for start in starts]
     return sum(longest) == sum(run.drafted for run in runs)
 
 
 def gap_between(ordinary, other, prompt, target, sampling):
-    """How far apart the logits of the first two tokens are in which two greedy texts differ; None if they are equal."""
+    """(gap, ulps, dtype) where two greedy texts first differ: how far apart the logits of their tokens are; else None.
+
+    The dtype is that in which the target computed them: float32, or bfloat16 or float16 if the low bits are 0. An ulp,
+    the unit in the last place, is the dtype's spacing at the largest logit.
+    """
     if ordinary == other:
         return None
     i = n_common(ordinary, other)
     text = [*prompt, *ordinary[:i]]
-    row = sampling.adjusted(target(text), text)[0]
-    return abs(float(row[ordinary[i]]) - float(row[other[i]]))
+    logits = np.array(target(text), np.float32)
+    finite = logits[np.isfinite(logits)]
+    n_bits = next(n for n in (8, 11, 24) if (np.ldexp(np.frexp(finite)[0], n) % 1 == 0).all())
+    ulp = 2.0 ** (np.frexp(abs(finite).max())[1] - n_bits)
+    row = sampling.adjusted(logits, text)[0]
+    gap = abs(float(row[ordinary[i]]) - float(row[other[i]]))
+    return gap, gap / float(ulp), {8: "bfloat16", 11: "float16", 24: "float32"}[n_bits]
 
 
 def repetition(tokens, n=4):

@@ -11,6 +11,7 @@ OF_THE_TEXT = {
     "target_model_size", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "n_tokens_to_generate", "seed",
     "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "min_tokens", "prompts", "n_lanes",
 }  # fmt: skip
+MOST_ULPS = {"float32": 128, "float16": 24, "bfloat16": 24}  # two logits further apart do not swap by rounding alone
 NOT_TIDY = {"setting", "target", "draft", "costs", "texts", "is_one_text", "gap"}  # not for --csv
 
 
@@ -79,8 +80,12 @@ expected  from alpha and c, if each draft token is accepted with probability alp
 
 
 def rounding(gap):
-    """A line on texts that differ: an engine computes a row alone and among others in different orders."""
-    return f"the two logits are {gap:.2g} apart: this engine rounds differently for K + 1 tokens than for one"
+    """A line on a `gap_between` two texts: an engine computes a row alone and among others in different orders."""
+    distance, ulps, dtype = gap
+    size = f"the two logits are {distance:.2g} apart, {ulps:,.3g} ulps of {dtype}"
+    if ulps <= MOST_ULPS[dtype]:
+        return f"{size}: this engine rounds differently for K + 1 tokens than for one"
+    return f"{size}: more than rounding, unless the weights are quantised; see docs/audit.md"
 
 
 def counted_times(has_lanes, rows):

@@ -48,7 +48,6 @@ drafters: list[Drafter] = [
     ModelDrafter(TableModel([[0.5, 0.5], [0.25, 0.75]]), sampling=Sampling(0), threshold=0.3),
     NGramDrafter(NGramModel.from_tokens(tokens, target.n_vocab)),
     PromptLookupDrafter(target.n_vocab, 3),
-    SuffixDrafter(target.n_vocab, corpus=np.arange(3), n_nodes=8),
     EarlyExitDrafter(gpt2np.EarlyExit(target, 2)),
     RecyclingDrafter(target.n_vocab, Shape.widths(2, 1)),
     HeadsDrafter(target, heads, Shape.best(7, np.ones((2, 3)))),

@@ -13,7 +13,7 @@ from speculative.measuring.rows import rows_of
 from speculative.measuring.table import csv_of, in_words, page_of
 
 from .. import options as shared
-from ..experiments import groups_of
+from ..experiments import experiments_of, results_of
 from ..files import say
 from ..journal import Journal
 from ..options import DRAFTING, ENDS, FILES, PAIR, PROMPTS, SAMPLING, all_entries, option
@@ -57,23 +57,24 @@ def run(options):
     settings, problems = settings_of(options)
     with Journal(options.json, options) as journal:
         results = []
-        for group in groups_of(settings, journal, problems):
-            journal.expect(len(group))
-            results += group.results()
+        for experiment in experiments_of(settings, problems):
+            journal.expect(1 + experiment.n_runs * len(experiment.samplers))
+            results += results_of(experiment, experiment.run(journal.keep))
         labels = [label for _, label in settings]
         results.sort(key=lambda result: labels.index(result.about["setting"]))
         if not results:
             raise ValueError(next(iter(problems)))
         for problem, label in problems.items():
             say(f"left out {in_words(label) or 'this'}: {problem}")
-        show(rows_of(results, options.by, options.best), settings, options, journal)
+        show(results, settings, options, journal)
 
 
-def show(rows, settings, options, journal):
+def show(results, settings, options, journal):
     """Print the table, and write it as CSV and as a plot, if asked for."""
     fixed = fixed_in(settings, options)
     shown = {name: text for name, text in fixed.items() if name in SHOWN or name in {*options.given} - {*PAIR.split()}}
-    load = max((part.get("load", 0.0) for part in journal.parts.values()), default=0.0)
+    rows = rows_of(results, options.by, options.best)
+    load = max(run.load for result in results for run in (*result.alone, *result.runs))
     busy = f"BUSY: load average {load:.1f} at the start" if load > (os.cpu_count() or 1) else ""
     where = journal.head["machine"] + (f"; {busy}" if busy else "")
     page = page_of(rows, shown, where, has_lanes=any(one.n_lanes for one, _ in settings))

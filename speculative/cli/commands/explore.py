@@ -12,7 +12,7 @@ from ..live import FOLDER, Server
 from ..models import Models
 from ..options import DRAFTING, ENDS, PAIR, SAMPLING, all_entries, option
 from ..prompts import prompts_of
-from ..samplers import Entrant, described, with_draft
+from ..samplers import Entrant, described
 from ..settings import check, settings_of
 from ..values import Written
 
@@ -38,10 +38,11 @@ def run(options):
         return
     [(options, _)], _ = settings_of(options)
     models = Models(options)
-    _, about = with_draft(options, models, prompts_of(options, *models.target())[0].tokens)  # says now what is wrong
+    about = Entrant(options, models).about  # says now what is wrong
+    prompts_of(options, *models.target())
     is_usual = (options.target_model_size, options.drafter, options.draft_model_size) == ("tiny-target", "model", "")
     names = "" if is_usual else f"{about['target']['name']} and its draft ({about['draft']['name']})"
-    settings = {name: getattr(options, field) for name, field in FORM.items()}
+    settings = {name: getattr(options, field) for name, field in FORM.items()} | {"prompt": options.prompt[0]}
     server = Server(maker(options, models), settings | {"K": length_in(options), "models": names})
     with server:
         print(f"{server.address}  (Ctrl-C ends it)", flush=True)
@@ -64,16 +65,15 @@ def maker(options, models):
     def make(prompt, K, **values):
         """The values of the form are read as options, and refused as these are."""
         values = {FORM[name]: entries[FORM[name]].read(str(value)) for name, value in values.items()}
-        own = options.but(prompt=str(prompt), **values)
+        setting = options.but(prompt=(str(prompt),), **values)
         if K:
-            own = own if isinstance(length_in(options), str) else own.but(K=entries["K"].read(str(K)))
-            check(own)
-        [prompt] = prompts_of(own, *models.target())
-        entrant, about = with_draft(own, models, prompt.tokens)
-        about |= described(own)
-        if not K:
-            entrant = Entrant(own, models, drafts=False)
-        rounds = entrant.rounds(prompt.tokens, own.n_tokens_to_generate, own.seed)
+            setting = setting if isinstance(length_in(options), str) else setting.but(K=entries["K"].read(str(K)))
+            check(setting)
+        [prompt] = prompts_of(setting, *models.target())
+        entrant = Entrant(setting, models, drafts=bool(K), n_prompt=len(prompt.tokens))
+        entrant.settle(entrant.settled(prompt.tokens))
+        rounds = entrant.rounds(prompt.tokens, setting.n_tokens_to_generate, setting.seed)
+        about = entrant.about | described(setting)
         return entrant.sampler(len(prompt.tokens)), rounds, prompt.tokens, entrant.tokenizer.decode, about
 
     return make

@@ -2,30 +2,26 @@
 
 import sys
 from dataclasses import dataclass
-from time import perf_counter
 
 from tqdm import tqdm
 
 from gpt2np import StreamDecoder
 from gpt2np.tokenizer import END_OF_TEXT
-from speculative import collect
 from speculative.measuring.page import lines_of
-from speculative.measuring.rows import row_of
+from speculative.measuring.rows import row_of, rows_of
 from speculative.measuring.table import counted, pair
 from speculative.trace import Trace
 from speculative.trace.terminal import colour, has_colours, legend, round_line, visible
 
 from .. import options as shared
-from ..drafters import rule_of
-from ..experiments import groups_of
+from ..experiments import experiments_of, results_of
 from ..files import write_trace
 from ..journal import Journal
-from ..models import Models
 from ..options import OF_THE_PROGRAM, option
-from ..prompts import prompts_of
-from ..samplers import described, pattern_of, with_draft, without_name
+from ..samplers import described, pattern_of, without_name
 from ..settings import settings_of
-from ..values import Choice, Written, whole
+from ..texts import write_texts
+from ..values import Choice, Written, flag, whole
 
 TAKES = OF_THE_PROGRAM
 WORD = "prompt"
@@ -38,6 +34,8 @@ class Options(shared.Options):
     show: str = option("text", "S", Choice(("text", "rounds")),
         "how to print the second text: text, or rounds, a line for each call of the target with the accepted and "
         "rejected draft tokens and what replaced them", unless="output", is_aside=True)
+    timings: bool = option(False, "", flag, "also print counts and times as llama.cpp does",
+        unless="output", is_aside=True)
     output: str = option("", "FILE.jsonl", Written((".jsonl",)),
         "write the text of each prompt, with the draft, without a comparison; after an interruption the same command "
         "resumes", is_aside=True)
@@ -48,102 +46,54 @@ class Options(shared.Options):
 # fmt: on
 def run(options):
     [(options, _)], _ = settings_of(options)
-    (write_texts if options.output else compare_texts)(options)
-
-
-def compare_texts(options):
-    """Generate a text by the target alone and with a draft; print both, and what was measured."""
+    if options.output:
+        write_texts(options)
+        return
     with Journal(options.json, options) as journal:
-        problems = {}
-        [group] = groups_of([(options.but(n_lanes=0), {})], journal, problems, **LAPS)
-        if problems:
-            raise ValueError(next(iter(problems)))
-        if len(group.prompts) > 1:
-            what = f"{options.prompt_file} has {len(group.prompts)} prompts, one per line, but this command takes one"
-            remedy = "give one, write the texts of all with --output, or compare them with `compare`"
-            raise ValueError(f"--prompt_file: {what}: {remedy}")
-        view = View(options, group)
-        [result] = group.results(view.shown)
-        alone, run = result.alone[0], result.runs[0]
-        if not view.traces:
-            if options.trace or options.show == "rounds":
-                raise ValueError(
-                    f"--json: {options.json} has this comparison, but not its rounds: name a different file"
-                )
-            view.show_again({"autoregressive": alone, "speculative": run})
-        if options.trace:
-            write_trace(view.trace(), options.trace)
-        lines = [*lines_of(result)]
-        if options.grammar and run.tokens[-1] not in view.stop_tokens:
-            lines.append(
-                f"cut off       --grammar needs more tokens than {len(run.tokens)}: give --n_tokens_to_generate"
-            )
-        lines += [f"trace         {options.trace}"] if options.trace else []
-        journal.finish(lambda: {"rows": [row_of(result, has_texts=True)]}, "\n".join(["", *lines, ""]))
+        compare_texts(options, journal)
 
 
-def write_texts(options):
-    """Write the prompts and their texts, in order; those already in the file are kept."""
-    with Journal(options.output, options) as journal:
-        models, n_tokens = Models(options), options.n_tokens_to_generate
-        n_lanes = options.n_lanes if options.engine == "numpy" else 1
-        prompts = prompts_of(options, *models.target())
-        entrant, about = with_draft(options, models, prompts[0].tokens)
-        new = [i for i in range(len(prompts)) if f"text {i + 1}" not in journal.parts]
-        requests = [prompts[i].tokens for i in new], n_tokens, [options.seed + i for i in new], n_lanes
-        bar = tqdm(total=n_tokens * len(new), unit=" tokens", leave=False, disable=None)
-        ended, rounds, waiting, started = {}, [], list(new), perf_counter()
-        with bar:
-            for i, text in entrant.as_they_end(*requests, watch=lambda i, r: bar.update(len(r.tokens))):
-                bar.total -= n_tokens - len(text.tokens)
-                ended[new[i]] = text
-                rounds += text.rounds
-                while waiting and waiting[0] in ended:
-                    i = waiting.pop(0)
-                    part = text_of(prompts[i], ended[i], options.seed + i, entrant)
-                    journal.keep(f"text {i + 1}", lambda part=part: part)
-        seconds, n_kept = perf_counter() - started, len(prompts) - len(new)
-    there = f" ({n_kept} were there)" if n_kept else ""
-    print(visible(pair(about["target"], about["draft"])))
-    print(visible(f"{counted(len(prompts), 'text')} in {options.output}{there}; {n_lanes} at once"))
-    if new:
-        stats = collect([], rounds).stats
-        print(f"{stats.n_tokens} tokens in {seconds:.2f} s, {stats.n_tokens / seconds:.1f} tokens per second over all")
-        print(f"{stats.tokens_per_target_call:.2f} tokens of a text per call of the target")
-
-
-def text_of(prompt, generation, seed, entrant):
-    """The part of a journal for one text."""
-    stats = generation.stats
-    return {
-        "question_id": prompt.question_id, "prompt": prompt.text, "seed": seed,
-        "text": entrant.decode(generation.tokens.tolist()),
-        "n_tokens": stats.n_tokens, "target_calls": stats.target_calls,
-    }  # fmt: skip
+def compare_texts(options, journal):
+    """Generate each text by the target alone and with a draft; print both, and what was measured."""
+    if journal.parts and (options.trace or options.show == "rounds"):
+        raise ValueError(f"--json: {options.json} has this comparison, but not its rounds: name a different file")
+    problems = {}
+    experiments = [*experiments_of([(options.but(n_lanes=0), {})], problems, **LAPS)]
+    if problems:
+        raise ValueError(next(iter(problems)))
+    [experiment] = experiments
+    n_prompts = len(experiment.prompts)
+    if n_prompts > 1 and options.prompt_file:
+        fault = f"{options.prompt_file} has {n_prompts} prompts, one per line, but this command takes one"
+        remedy = "give one, write the texts of all with --output, or compare them with `compare`"
+        raise ValueError(f"--prompt_file: {fault}: {remedy}")
+    if n_prompts > 1 and options.trace:
+        raise ValueError(f"--trace is for one prompt, got {n_prompts}")
+    view = View(options, experiment)
+    [result] = results_of(experiment, experiment.run(journal.keep, view.watch))
+    view.show_again(result)
+    if options.trace:
+        write_trace(view.trace(), options.trace)
+    lines = ["", *lines_of(result, options.timings)]
+    if options.grammar and any(run.tokens[-1] not in view.stop_tokens for run in result.runs):
+        n_tokens = len(result.runs[0].tokens)
+        lines.append(f"cut off       --grammar needs more tokens than {n_tokens}: give --n_tokens_to_generate")
+    lines += [f"trace         {options.trace}"] if options.trace else []
+    rows = rows_of([result], by="prompt") if n_prompts > 1 else [row_of(result, has_texts=True)]
+    journal.finish(lambda: {"rows": rows}, "\n".join([*lines, ""]))
 
 
 class View:
     """Prints both texts as they are generated, coloured by origin on a terminal, and keeps their rounds if asked to."""
 
-    def __init__(self, options, group):
-        self.options, self.prompt, entrant = options, group.prompts[0], group.entrants[0]
-        self.tokenizer, self.decode, self.ends = entrant.tokenizer, entrant.decode, entrant.ends
+    def __init__(self, options, experiment):
+        self.options, self.prompts = options, experiment.prompts
+        self.names = dict(zip(experiment.samplers, ("autoregressive", "speculative")))
+        self.entrant = entrant = [*experiment.samplers.values()][1]
+        self.tokenizer, self.ends = entrant.tokenizer, entrant.ends
         self.stop_tokens = entrant.ends.get("stop_tokens", ())
-        self.about = group.abouts[0] | described(options)
         self.is_shown, self.is_kept = options.json is not True, bool(options.json or options.trace)
-        self.coloured, self.traces = has_colours(), {}
-        own = "" if options.draft_temperature is None else f" (of the draft {options.draft_temperature})"
-        tree = options.tree if isinstance(options.tree, int) else counted(len(options.tree), "node")
-        self.write(visible(pair(self.about["target"], self.about["draft"])) + "\n")
-        self.write(f"K = {options.K}{f', tree {tree}' * (tree != 0)}, temperature {options.temperature}{own}, ")
-        self.write(visible(f"seed {options.seed}, verifier {options.verifier} ({rule_of(options).exactness})") + "\n")
-        if costs := self.about["costs"]:
-            v = " ".join(f"{number:.2f}" for number in costs["v"])
-            step = f"an autoregressive step {1000 * costs['step']:.2f} ms"
-            self.write(f"measured: {step}, c = {costs['c']:.3f}, v(1..{len(costs['v'])}) = {v}\n")
-        if options.grammar:
-            is_text = pattern_of(options.grammar) == options.grammar
-            self.write(visible(f"grammar {options.grammar}{' (a pattern, not a file)' * is_text}") + "\n")
+        self.coloured, self.texts, self.traces = has_colours(), set(), {}
 
     def write(self, text, origin="plain"):
         """Print a text. A closed pipe does not end a run whose results go to a file."""
@@ -155,21 +105,42 @@ class View:
                 raise
             self.is_shown = False
 
-    def head(self, name, kinds=""):
-        self.write(f"\n{name}{f' ({kinds})' if kinds else ''}\n")
-        self.write(visible(self.prompt.text or END_OF_TEXT) + "\n" * (self.options.template == "chat"), "prompt")
+    def head(self):
+        """What is compared: before the first text."""
+        options, about = self.options, self.entrant.about
+        drawn_at = "" if options.draft_temperature is None else f" (of the draft {options.draft_temperature})"
+        tree = options.tree if isinstance(options.tree, int) else counted(len(options.tree), "node")
+        self.write(visible(pair(about["target"], about["draft"])) + "\n")
+        self.write(f"K = {options.K}{f', tree {tree}' * (tree != 0)}, temperature {options.temperature}{drawn_at}, ")
+        self.write(visible(f"seed {options.seed}, verifier {options.verifier} ({self.entrant.rule.exactness})") + "\n")
+        if costs := about["costs"]:
+            v = " ".join(f"{number:.2f}" for number in costs["v"])
+            step = f"an autoregressive step {1000 * costs['step']:.2f} ms"
+            self.write(f"measured: {step}, c = {costs['c']:.3f}, v(1..{len(costs['v'])}) = {v}\n")
+        if options.grammar:
+            is_text = pattern_of(options.grammar) == options.grammar
+            self.write(visible(f"grammar {options.grammar}{' (a pattern, not a file)' * is_text}") + "\n")
+
+    def begin(self, name, i, kinds=""):
+        if not self.texts:
+            self.head()
+        self.texts.add((name, i))
+        self.write(f"\n{self.names[name]}{f' ({kinds})' if kinds else ''}\n")
+        text = visible(self.prompts[i].text or END_OF_TEXT)
+        self.write(text + "\n" * (self.options.template == "chat"), "prompt")
 
     def end(self, n_tokens, seconds):
         speed = f"{n_tokens / seconds:.1f} tokens per second"
         self.write(f"\n{counted(n_tokens, 'token')} in {seconds:.2f} s, {speed}\n")
 
-    def shown(self, name, rounds):
-        """The rounds, each shown as it arrives: what an `Experiment` calls `watch`."""
-        name = "autoregressive" if name == "alone" else "speculative"
-        by_round = name == "speculative" and self.options.show == "rounds"
+    def watch(self, name, i, rounds):
+        """The rounds of a text, each shown as it arrives."""
+        is_drafted = self.names[name] == "speculative"
+        by_round = is_drafted and self.options.show == "rounds"
         all_kinds = legend(self.coloured) if by_round else legend(self.coloured, ("accepted", "correction", "bonus"))
-        self.head(name, all_kinds if by_round or (self.coloured and name == "speculative") else "")
-        trace = self.traces[name] = Trace(self.prompt.tokens, self.tokenizer.decode, self.about)
+        self.begin(name, i, all_kinds if by_round or (self.coloured and is_drafted) else "")
+        about = self.entrant.about | described(self.options)
+        trace = self.traces[name] = Trace(self.prompts[i].tokens, self.tokenizer.decode, about)
         keeps, n_tokens, stop = by_round or self.options.trace, 0, self.ends.get("stop")
         decoder, text, searched = StreamDecoder(self.tokenizer), "", ""
 
@@ -182,7 +153,7 @@ class View:
 
         is_seen = self.is_shown and sys.stdout.isatty()  # on a terminal the text itself shows the progress
         n_all = self.options.n_tokens_to_generate
-        with tqdm(total=n_all, unit=" tokens", desc=name, leave=False, disable=is_seen or None) as bar:
+        with tqdm(total=n_all, unit=" tokens", desc=self.names[name], leave=False, disable=is_seen or None) as bar:
             for number, r in enumerate(rounds, 1):
                 record = keeps and trace.add(r)
                 if by_round:
@@ -196,16 +167,18 @@ class View:
             show(decoder.flush(), "plain")
         self.end(n_tokens, rounds.seconds)
 
-    def show_again(self, runs):
+    def show_again(self, result):
         """The texts of an earlier run."""
-        for name, run in runs.items():
-            self.head(name)
-            self.write(visible(self.decode(run.tokens)))
-            self.end(len(run.tokens), run.laps[0])
+        for i, runs in enumerate(zip(result.alone, result.runs)):
+            for name, run in zip(self.names, runs):
+                if (name, i) not in self.texts:
+                    self.begin(name, i)
+                    self.write(visible(result.decode(run.tokens)))
+                    self.end(len(run.tokens), run.laps[0])
 
     def trace(self):
         """The trace of the second text; the target's own text is shown next to it, as a race."""
-        trace, alone = self.traces["speculative"], self.traces["autoregressive"]
+        alone, trace = self.traces.values()
         texts = [text for record in alone.rounds for text in record["texts"]]
         trace.about["alone"] = {"texts": texts, "seconds": [sum(r["seconds"].values()) for r in alone.rounds]}
         return trace

@@ -29,7 +29,10 @@ SETTINGS = {  # words -> the values of the axes in each row, and how many settin
     "temperature=0,0.5 K=1-3": (["0 1", "0 2", "0 3", "0.5 1", "0.5 2", "0.5 3"], 0),  # the longest changes fastest
     "drafter=all": ([name for name in DRAFTERS if name != "forced"], 1),
     # an option without a use multiplies no rows
-    "drafter=model,suffix,prompt_lookup n_max=2,3": (["model ", "suffix ", "prompt_lookup 2", "prompt_lookup 3"], 0),
+    "drafter=model,recycling,prompt_lookup n_max=2,3": (
+        ["model ", "recycling ", "prompt_lookup 2", "prompt_lookup 3"],
+        0,
+    ),
     "drafter=none,model K=1-3": (["none ", "model 1", "model 2", "model 3"], 0),
     "temperature=0,1 top_k=0,5 verifier=rejection,block": (
         ["0  ", *(f"1 {k} {v}" for v in ("rejection", "block") for k in "05")],

@@ -101,7 +101,7 @@ def test_the_prompt_from_a_file_from_standard_input_or_in_a_template(monkeypatch
     assert row_of(*TINY, "--prompt_file=prompt")["prompt"] == "Once upon\u2028a time"
     assert row_of(*TINY, "--template=A: {prompt}\\nB:", "--prompt", "a\nb")["prompt"] == "A: a\nb\nB:"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"One\n\nTwo\n")))
-    words = ("--prompt_file=-", "--template=A {prompt}", TINY[0], "--n_tokens_to_generate=3", "--drafter=suffix")
+    words = ("--prompt_file=-", "--template=A {prompt}", TINY[0], "--n_tokens_to_generate=3", "--drafter=prompt_lookup")
     page = run_here("compare", *words, "--by=prompt").stdout
     assert "\n1 A One  " in page and "\n2 A Two  " in page and "\nall  " in page
 

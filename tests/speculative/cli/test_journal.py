@@ -104,7 +104,7 @@ def test_a_run_that_resumes_goes_on_with_the_costs_and_the_strategy_that_it_foun
     words = ("compare", *SMALL, "--n_prompts=2", "--K=auto", "--json=a.jsonl")
     interrupted_after(1, words, monkeypatch)
     head, group = lines(PATH.read_bytes())
-    assert group["part"] == "group 1" and group["costs"][0]["c"] >= 0
+    assert group["part"] == "group 1" and group["settled"]["with the draft"]["c"] >= 0
     monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: 1 / 0)
     PATH.write_text(PATH.read_text().replace(f'"matmul": "{head["matmul"]}"', '"matmul": "panels"'))
     used = []
@@ -114,7 +114,8 @@ def test_a_run_that_resumes_goes_on_with_the_costs_and_the_strategy_that_it_foun
 
 def test_a_finished_comparison_of_one_text_is_shown_again():
     words = (*SMALL, "--json=a.jsonl")
-    assert run_here(*words).stdout == run_here(*words).stdout
+    first, again = run_here(*words), run_here(*words, "--timings")
+    assert again.stdout.startswith(first.stdout.rstrip("\n")) and "n_predict = 6" in again.stdout
     assert "has this comparison, but not its rounds" in run_here(*words, "--trace=t.html").stderr
 
 
@@ -142,7 +143,7 @@ VALUES = {
     "siblings": "top", "draft_tokenizer": "text", "corpus": "g", "prompt_file": "g", "K": "7", "top_p": "0.5",
     "min_p": "0.5", "engine": "numpy", "template": "a {prompt}", "prompts": "known", "source": "openai", "by": "prompt",
     "best": "K", "csv": "t.csv", "plot": "t.svg", "plot_size": "2x2", "trace": "t.html", "show": "rounds",
-    "output": "t.jsonl", "html": "t.html",
+    "timings": "True", "output": "t.jsonl", "html": "t.html",
 }  # fmt: skip
 
 
@@ -174,12 +175,12 @@ def test_another_value_of_an_option_is_refused_unless_it_decides_no_result(comma
 @pytest.mark.parametrize(
     ("file", "name", "drafter"),
     [
-        ("g", "g", "suffix"),
-        ("prompts", "prompts", "suffix"),
+        ("g", "g", "prompt_lookup"),
+        ("prompts", "prompts", "prompt_lookup"),
         ("text", "text", "ngram"),
         ("mine.py", "mine.py:Again", "mine.py:Again"),
-        ("td/merges.txt", "td", "suffix"),
-        ("td/model.safetensors", "td", "suffix"),
+        ("td/merges.txt", "td", "prompt_lookup"),
+        ("td/model.safetensors", "td", "prompt_lookup"),
         ("td/heads.safetensors", "td", "heads"),
     ],
 )

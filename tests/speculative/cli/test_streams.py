@@ -27,7 +27,9 @@ def test_a_reader_may_leave_early_and_a_full_output_costs_no_file():
     result = shell(f"set -o pipefail; M {TINY} | head -n 1; echo $?; M {TINY} --json a.jsonl --trace t.html >/dev/full")
     assert re.fullmatch(r"target  .*\n0\n", result.stdout) and result.returncode == 2
     assert result.stderr == "main.py: cannot read or write standard output (No space left on device)\n"
-    assert len(Path("a.jsonl").read_text("utf-8").splitlines()) == 5  # the first line, the prompt, three laps
+    assert (
+        len(Path("a.jsonl").read_text("utf-8").splitlines()) == 8
+    )  # the first line, the prompt, three laps of two texts
     assert Path("t.html").read_text("utf-8").startswith("<!")
 
 
@@ -36,7 +38,7 @@ def test_a_reader_may_leave_early_and_a_full_output_costs_no_file():
 def test_outputs_may_be_closed():
     result = shell(f"M {TINY} --json a.jsonl <&- >&- 2>&-")
     assert result.stdout == result.stderr == "" and result.returncode == 0
-    assert len(Path("a.jsonl").read_text("utf-8").splitlines()) == 5
+    assert len(Path("a.jsonl").read_text("utf-8").splitlines()) == 8
 
 
 @pytest.mark.slow
@@ -63,7 +65,7 @@ def test_a_text_from_a_pipe_is_read_once():
 
     tale = "Once upon a time there lived a king who lived in a great forest, and he was so much surprised."
     Path("tale").write_text(tale)
-    words = ("--drafter=suffix", "--n_tokens_to_generate=12", "--corpus")
+    words = ("--drafter=prompt_lookup", "--n_tokens_to_generate=12", "--corpus")
     one, other = (row_of(*words, name) for name in (piped(tale), "tale"))
     assert timeless(one) == timeless(other) and one["accepted"] > 0
     page = run_here("--n_tokens_to_generate=5", "--grammar", piped("a{3}")).stdout

@@ -100,7 +100,7 @@ def by_work(monkeypatch):
     for module in ("generation", "measuring.experiment"):
         monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
     monkeypatch.setattr("speculative.cli.journal.machine", lambda: "a machine")
-    monkeypatch.setattr("speculative.measuring.experiment.load_average", lambda: 0.0)
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
     monkeypatch.setattr("speculative.cli.journal.version", lambda: "a version")
     monkeypatch.setattr("webbrowser.open", lambda address: True)
 

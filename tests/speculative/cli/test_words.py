@@ -38,7 +38,7 @@ def test_the_version_is_one():
 def test_a_text_stays_a_text():
     """Also bytes that are no text, which arrive as surrogates; they can be printed."""
     texts = ("2010-10-10", "1e3", "[1, 2]", "None", "{}", "'quoted'", "a,b", "--K 4", "=", "a\nb", "-", "caf\udce9")
-    few = ("--n_tokens_to_generate=1", "--target_model_size=tiny-draft", "--drafter=suffix")
+    few = ("--n_tokens_to_generate=1", "--target_model_size=tiny-draft", "--drafter=prompt_lookup")
     for prompt in texts:
         report = report_of(f"--prompt={prompt}", "--stop=1e3", *few)
         assert (report["rows"][0]["prompt"], report["options"]["--stop"]) == (prompt, ["1e3"])
@@ -54,10 +54,19 @@ def test_what_needs_a_package_says_so(monkeypatch):
 def test_every_word_of_another_program_is_known_once():
     """And a command with all those that change nothing runs, with one line about them."""
     entries = entries_of(generate)
-    names = [*(read_words.plain(name) for entry in entries.values() for name in entry.also), *read_words.UNUSED]
+    names = [*(read_words.plain(name) for entry in entries.values() for name in entry.also), *read_words.SPELLED]
     assert len(names) == len({*names}) and not {*names} & entries.keys()
-    result = run_here(*(f"--{name}=0" for name in read_words.UNUSED), "--max-new-tokens", "3", "--drafter=suffix")
-    assert result.returncode == 0 and result.stderr.count("\n") == 1 and ": no effect here" in result.stderr
+    words = [f"--{name}=0" for name in read_words.SPELLED]
+    result = run_here(*words, "--max-new-tokens", "3", "--drafter=prompt_lookup")
+    assert result.returncode == 0 and result.stderr.count("\n") == 1
+    assert "-t, --do_sample: no effect here; the temperature is --temperature" in result.stderr
+
+
+def test_a_prompt_as_llama_cpp_reads_it():
+    few = ("-n", "2", "--drafter=prompt_lookup")
+    for words in (("-p", r"a\nb"), ("--prompt", r"a\nb", "-e")):
+        assert row_of(*words, *few)["prompt"] == "a\nb"
+    assert row_of("--prompt", r"a\nb", *few)["prompt"] == r"a\nb"
 
 
 # ------------------------------------------------------------------------------------------------ help
@@ -97,4 +106,9 @@ def test_every_example_is_a_command_line(monkeypatch):
 
 def test_an_option_that_may_be_given_twice():
     assert row_of("--stop=queen", "--stop", ",", "--n_tokens_to_generate=9")["texts"][1] == ","
-    assert refusal("--prompt=a", "--prompt=b") == "--prompt: it is given twice: leave one of them out"
+    page = run_here("--prompt=a b", "c d", "--n_tokens_to_generate=3", "--drafter=prompt_lookup").stdout
+    assert page.count("\na b") == page.count("\nc d") == 2 and "same text     2 of 2 texts" in page
+    first, second, both = report_of("--prompt=a b", "c d", "--n_tokens_to_generate=3")["rows"]
+    assert (first["by"], second["prompt"], both["by"], both["n_texts"]) == ("1 a b", "c d", "all", 2)
+    with_trace = ("--prompt=a", "--prompt=b", "--trace=t.html", "--drafter=prompt_lookup")
+    assert refusal(*with_trace) == "--trace is for one prompt, got 2"

@@ -13,22 +13,27 @@ texts = st.lists(st.integers(0, 2), max_size=30) | st.builds(
 )  # also some that repeat themselves
 
 
-@given(texts, st.integers(1, 4), st.integers(1, 4), st.integers(0, 5))
-@example([0, 1, 5, 0, 1, 6, 0, 1], 3, 1, 4)  # after the nearer of two matches there are only 3 tokens
-@example([9, 1, 5, 7, 1, 6, 9, 1], 3, 1, 4)  # the longer match 9 1, though 1 was seen later
-@example([4, 4, 4], 3, 1, 4)  # not the suffix itself, but it may overlap
-@example([1, 2, 3, 4, 8, 2, 3, 4, 9, 1, 2, 3, 4], 3, 2, 4)  # longer matches count as n_max
+@given(texts, st.integers(1, 4), st.integers(1, 4), st.integers(0, 5), st.just([]) | texts)
+@example([0, 1, 5, 0, 1, 6, 0, 1], 3, 1, 4, [])  # after the nearer of two matches there are only 3 tokens
+@example([9, 1, 5, 7, 1, 6, 9, 1], 3, 1, 4, [])  # the longer match 9 1, though 1 was seen later
+@example([4, 4, 4], 3, 1, 4, [])  # not the suffix itself, but it may overlap
+@example([1, 2, 3, 4, 8, 2, 3, 4, 9, 1, 2, 3, 4], 3, 2, 4, [])  # longer matches count as n_max
+@example([1, 2, 5, 1, 2], 3, 2, 1, [7, 1, 2, 6])  # as long a match in the text, which is nearer
+@example([1, 2, 5, 7, 1, 2], 3, 2, 1, [7, 1, 2, 6])  # the longer one is in the corpus
 @settings(deadline=None, derandomize=True)
-def test_the_copy_by_its_definition(tokens, n_max, n_min, K):
+def test_the_copy_by_its_definition(tokens, n_max, n_min, K, corpus):
     """The longest match of n_min tokens or more; of these, the most tokens after it, up to K; the nearest."""
     n_text = len(tokens)
-    found = [(0, 0, n_text)]
-    for n, end in itertools.product(range(min(n_min, n_max), min(n_max, n_text) + 1), range(1, n_text)):
-        if end >= n and tokens[end - n : end] == tokens[n_text - n :]:
-            found.append((n, min(K, n_text - end), end))
-    end = max(found)[2]
-    draft = PromptLookupDrafter(10, n_max, n_min).propose(tokens, K, None)
-    assert draft.tokens.tolist() == tokens[end : end + K] and draft.tokens.dtype == np.int64
+    found = [(0, 0, 1, n_text)]
+    for is_text, source in ((1, tokens), (0, corpus)):
+        n_ends = n_text if is_text else len(corpus) + 1
+        for n, end in itertools.product(range(min(n_min, n_max), min(n_max, n_text) + 1), range(1, n_ends)):
+            if end >= n and source[end - n : end] == tokens[n_text - n :]:
+                found.append((n, min(K, len(source) - end), is_text, end))
+    _, _, is_text, end = max(found)
+    draft = PromptLookupDrafter(10, n_max, n_min, corpus=corpus).propose(tokens, K, None)
+    source = tokens if is_text else corpus
+    assert draft.tokens.tolist() == source[end : end + K] and draft.tokens.dtype == np.int64
 
 
 def test_several_copies_are_a_tree():
