@@ -22,12 +22,12 @@ from .logits.grammar import Grammar
 from .logits.look_back import FrequencyPenalty, MinTokens, NoRepeatNGram, PresencePenalty
 from .logits.probs import Sampling, acceptance_probability, residual, sample_token
 from .measuring.costs import Costs, measure_costs
-from .measuring.draft_length import CostModel, heuristic
 from .models.by_paths import ByPaths
 from .models.shared_tokens import SharedTokensModel
 from .rng import Gumbel
 from .sampler import SpeculativeSampler
 from .stop import StopText
+from .theory.draft_length import CostModel, heuristic
 from .together import generate_together
 from .verifiers.block import block
 from .verifiers.exact_match import exact_match

@@ -48,7 +48,7 @@ class SpeculativeSampler(RoundByRound):
     K
         The draft length, at least 1; for a tree, its depth. 3 by default: a pass over four tokens costs hardly more
         than one (gpt2np/kernels/). It may also be a function of the rounds so far, a list of (drafted, accepted), that
-        returns the next K, 0 or more (measuring/draft_length.py); for a tree, `drafted` is its depth.
+        returns the next K, 0 or more (theory/draft_length.py); for a tree, `drafted` is its depth.
     sampling
         A `Sampling`, used for the target, and for a drafter that was not given one. It may also be a function (logits,
         tokens) -> probs of the same shape, with a third parameter `parents` for trees.

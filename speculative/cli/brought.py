@@ -24,19 +24,14 @@ from .files import say
 MOST_ENUMERATED = 4  # a drafter that is ready is graded if its rows have at most so many tokens above 0
 
 
-def file_of(given):
-    """The path in FILE.py:NAME."""
-    return given.rpartition(":")[0]
-
-
 @cache
 def brought(given):
     """The object that FILE.py:NAME names; ValueError if the file does not define it."""
-    name = given.rpartition(":")[2]
-    if not given.endswith(f".py:{name}"):
+    path, _, name = given.rpartition(":")
+    if not path.endswith(".py"):
         raise ValueError(f"expected FILE.py:NAME, got {given[:60]!r}")
-    if not hasattr(module := loaded(file_of(given)), name):
-        raise ValueError(f"{file_of(given)} has no {name[:60]!r}")
+    if not hasattr(module := loaded(path), name):
+        raise ValueError(f"{path} has no {name[:60]!r}")
     return getattr(module, name)
 
 

@@ -3,9 +3,9 @@
     {"journal": 1, "command": ..., "options": {...}, "machine": ..., "version": ..., "matmul": ..., "contents": {...}}
     {"part": "text 1", ...}
 
-"contents" has the digests of all files and models that the run reads. The same command resumes: parts that are there
-are not made again. It is refused if anything has changed that decides the results; the machine, and options that only
-change what is shown, may differ. A file is locked while a run writes it, and no other file is ever touched.
+"contents" has the digests of the files and models that typed options name. The same command resumes: parts that are
+there are not made again. It is refused if anything has changed that decides the results; the machine, and options that
+only change what is shown, may differ. A file is locked while a run writes it, and no other file is ever touched.
 """
 
 import errno
@@ -68,22 +68,9 @@ def contents_of(options):
 class Journal:
     """The parts of a run, in a file if one is named; use it in a `with` statement.
 
-    Parameters
-    ----------
-    path : str, Path or bool
-        The file; a bool, or an empty name, keeps the parts in memory only.
-    options : Options
-    about : dict
-        Further items of the first line.
-    may_differ : sequence of str
-        Items of the first line, and options (--NAME), that a resumed run need not share, apart from the machine.
-    remedy : str
-        What to do with a file that is refused.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a journal, is one of a different run, or is being written.
+    Without a name (an empty one, or a bool) the parts are in memory only. `about` has further items of the first line;
+    `may_differ` names items and options (--NAME) that a resumed run need not share, apart from the machine. A file that
+    is not a journal, belongs to a different run or is being written raises a ValueError, which ends with the remedy.
     """
 
     def __init__(self, path, options, *, about=None, may_differ=(), remedy=REMEDY):

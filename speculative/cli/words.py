@@ -44,17 +44,16 @@ def read(command, name, words, texts):
 
     All that is wrong with the words is in one ValueError.
     """
-    entries, typed, unknown, problems = entries_of(command), {}, {}, []
+    entries, typed, unknown, problems = entries_of(command), {}, [], []
     texts = [(("no" * key.startswith("_") + key).partition("~")[0], text) for key, text in texts.items()]
     for key, text in texts:
-        try:
-            if key not in (*SPELLED, *ESCAPE):
-                option, nearby = in_full(key, text, entries)
-                (typed if option else unknown).setdefault(option or f"--{key[:60]}", []).append(
-                    text if option else nearby
-                )
-        except ValueError as error:
-            problems.append(str(error))
+        options = options_like(key, entries)
+        if len(options) == 1:
+            typed.setdefault(options[0], []).append(text)
+        elif options:
+            problems.append(f"--{key} may be {' or '.join(f'--{option}' for option in options)}: write more of it")
+        elif key not in (*SPELLED, *ESCAPE):
+            unknown.append(key[:60])
     for word in words:
         option = getattr(command, "WORD", "")
         if not option or (option in typed if option != "prompt" else " " not in word):
@@ -76,7 +75,7 @@ def read(command, name, words, texts):
     if texts.get("do_sample", "").lower() in ("false", "0") and values.get("temperature"):
         problems.append("--do_sample: write --temperature 0")
     if unknown:
-        problems.append(refusal_of(unknown, name))
+        problems.append(refusal_of(unknown, entries, name))
     if problems:
         raise ValueError("; ".join(problems))
     lists = {option: lists[option] for option in entries if len(lists.get(option, ())) > 1}
@@ -88,23 +87,18 @@ def read(command, name, words, texts):
     return options
 
 
-def in_full(name, text, entries):
-    """(the full name of an option, given one of its names or a prefix, or None; then the nearest known name or "")."""
-    if name in entries:
-        return name, ""
-    matches = [known for known, entry in entries.items() if name in map(plain, entry.also)]
-    matches = matches or [known for known in entries if is_short_for(name, known)]
-    if len(matches) > 1:
-        raise ValueError(f"--{name} may be {' or '.join(f'--{known}' for known in matches)}: write more of it")
-    if matches:
-        return matches[0], ""
-    near = nearest(name, entries, 0.75)
-    return None, f"--{near}" if near and can_read(entries[near], text) else ""
+def options_like(name, entries):
+    """The options that a name may mean: a full name, a name in other programs, or a prefix."""
+    if name in (*entries, *SPELLED, *ESCAPE):
+        return [name] * (name in entries)
+    same = [known for known, entry in entries.items() if name in map(plain, entry.also)]
+    return same or [known for known in entries if is_short_for(name, known)]
 
 
-def refusal_of(unknown, command):
-    """A sentence about unknown options, dict name -> [the nearest known name, or ""]."""
-    names, nearby = ", ".join(unknown), [near for [near, *_] in unknown.values() if near]
+def refusal_of(unknown, entries, command):
+    """A sentence about unknown options."""
+    names = ", ".join(f"--{name}" for name in unknown)
+    nearby = [f"--{near}" for near in (nearest(name, entries, 0.75) for name in unknown) if near]
     question = f"did you mean {' and '.join(nearby)}?"
     if len(unknown) == 1:
         return f"unknown option {names} for {command}: {question if nearby else f'see {command} --help'}"
@@ -116,14 +110,6 @@ def unescaped(text):
     r"""A prompt as llama.cpp reads it, where \n is a line break."""
     escapes = {"n": "\n", "t": "\t", "r": "\r"}
     return sub(r"\\([nrt\\\"'])", lambda match: escapes.get(match[1], match[1]), text)
-
-
-def can_read(entry, text):
-    try:
-        entry.read(text)
-    except ValueError:
-        return False
-    return True
 
 
 def is_short_for(name, known):

@@ -57,8 +57,10 @@ def page_of(rows, fixed, machine, has_lanes=False):
     """
     models = {f"{role:8} {described(row[role])}": None for row in rows for role in ("target", "draft")}
     head = [*sorted(models, reverse=True), f"with     {in_words(fixed)}", f"on       {machine}"]
+    times = f"without prefill ({rows[-1]['with_prefill']:.2f} with it in the last row)"
+    times = "which also generates --n_lanes texts at once; times include prefill" if has_lanes else times
     notes = f"""\
-speedup   over the target alone, {counted_times(has_lanes, rows)}
+speedup   over the target alone, {times}
 calls     tokens {"of a text " if has_lanes else ""}per call of the target, which is the speedup in calls
 interval  {over(max(row["n_texts"] for row in rows), "runs over all prompts" if has_lanes else "prompts")}
 alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
@@ -73,9 +75,9 @@ expected  from alpha and c, if each draft token is accepted with probability alp
         notes += f"rounding  where texts differ, {rounding(max(gaps))}\n"
     if any(row["exactness"] == "checked" for row in rows):
         notes += "checked   check_verifier found no mistake; the rule itself does not say whether it is exact\n"
-    hidden = {*without(rows)}
-    measured = table([{name: cell for name, cell in cells(row).items() if name not in hidden} for row in rows])
-    blocks = ["\n".join(head), measured, "\n".join(fastest(rows)), notes]
+    columns = columns_of(rows)
+    cells = [{heading: cell(row) for heading, cell in columns.items()} for row in rows]
+    blocks = ["\n".join(head), table(cells), "\n".join(fastest(rows)), notes]
     return "\n\n".join(filter(None, blocks))
 
 
@@ -88,12 +90,6 @@ def rounding(gap):
     return f"{size}: more than rounding, unless the weights are quantised; see docs/audit.md"
 
 
-def counted_times(has_lanes, rows):
-    if has_lanes:
-        return "which also generates --n_lanes texts at once; times include prefill"
-    return f"without prefill ({rows[-1]['with_prefill']:.2f} with it in the last row)"
-
-
 def in_words(label):
     return ", ".join(f"{name} {text}" for name, text in label.items() if text)
 
@@ -102,29 +98,29 @@ def digits(value, n):
     return "-" if value is None else f"{value:.{n}f}"
 
 
-def cells(row):
-    """A row of the table, as texts."""
-    same = f", same {row['same_texts']}/{row['n_texts']}" if row["is_one_text"] else ""
-    return {
-        "": row["by"], **{name: text or "-" for name, text in row["setting"].items()},
-        "speedup": with_interval(row, "speedup"), "expected": digits(row["expected_speedup"], 2),
-        "calls": with_interval(row, "tokens_per_call", "calls_"),
-        "expected calls": digits(row["expected_tokens_per_call"], 2),
-        "alpha": digits(row["alpha"], 3), "c": digits(row["c"], 3),
-        "alone, s": f"{row['alone_seconds']:.2f}", "draft, s": f"{row['seconds']:.2f}",
-        "alone, tok/s": f"{row['alone_tokens_per_second']:.1f}", "tok/s": f"{row['tokens_per_second']:.1f}",
-        "text": row["exactness"] + same,
-    }  # fmt: skip
-
-
-def without(rows):
-    """The headings of the columns that these rows do not need."""
-    if not rows[0]["by"]:
-        yield from ("", "alone, s", "draft, s")
-    if not has_expected(rows):
-        yield from ("expected", "expected calls")
-    if not any(row["setting"].get("n_lanes") for row in rows):
-        yield "alone, tok/s"
+def columns_of(rows):
+    """dict heading -> the function row -> cell, of the columns that these rows need."""
+    has_parts, has_lanes = bool(rows[0]["by"]), any(row["setting"].get("n_lanes") for row in rows)
+    columns = [(axis, True, lambda row, axis=axis: row["setting"][axis] or "-") for axis in rows[0]["setting"]]
+    columns += [
+        ("speedup", True, lambda row: with_interval(row, "speedup")),
+        ("expected", has_expected(rows), lambda row: digits(row["expected_speedup"], 2)),
+        ("calls", True, lambda row: with_interval(row, "tokens_per_call", "calls_")),
+        ("expected calls", has_expected(rows), lambda row: digits(row["expected_tokens_per_call"], 2)),
+        ("alpha", True, lambda row: digits(row["alpha"], 3)),
+        ("c", True, lambda row: digits(row["c"], 3)),
+        ("alone, s", has_parts, lambda row: digits(row["alone_seconds"], 2)),
+        ("draft, s", has_parts, lambda row: digits(row["seconds"], 2)),
+        ("alone, tok/s", has_lanes, lambda row: digits(row["alone_tokens_per_second"], 1)),
+        ("tok/s", True, lambda row: digits(row["tokens_per_second"], 1)),
+        (
+            "text",
+            True,
+            lambda row: row["exactness"] + ", same {same_texts}/{n_texts}".format(**row) * row["is_one_text"],
+        ),
+    ]
+    shown = {heading: cell for heading, is_needed, cell in columns if is_needed}
+    return {"": lambda row: row["by"], **shown} if has_parts else shown
 
 
 def has_expected(rows):
@@ -137,15 +133,15 @@ def fastest(rows):
     for row in [row for row in rows if row["exactness"] != "LOSSY" and row["by"] in ("", "all")]:
         group = {name: text for name, text in row["setting"].items() if name in OF_THE_TEXT}
         groups.setdefault(in_words(group), []).append(row)
-    for name, some in groups.items():
-        best, *others = sorted(some, key=lambda row: -row["speedup"])
+    for name, group in groups.items():
+        best, *others = sorted(group, key=lambda row: -row["speedup"])
         label = in_words({axis: text for axis, text in best["setting"].items() if axis not in OF_THE_TEXT})
-        what = ": ".join(filter(None, (name, label))) or "with the draft"
+        setting = ": ".join(filter(None, (name, label))) or "with the draft"
         if others:
             equal = sum(best["low"] is None or row["high"] >= best["low"] for row in others)
-            told = f"on these prompts it is indistinguishable from {equal} of the {len(others)} others"
-            told = told if equal else "its interval is above all others"
-            yield f"Fastest of the exact, {what}, {with_interval(best, 'speedup')}; {told}."
+            lead = f"on these prompts it is indistinguishable from {equal} of the {len(others)} others"
+            lead = lead if equal else "its interval is above all others"
+            yield f"Fastest of the exact, {setting}, {with_interval(best, 'speedup')}; {lead}."
         if best["speedup"] < 1:
             yield f"The target alone is faster{f' ({name})' if name else ''}: no setting reaches a speedup of 1."
 

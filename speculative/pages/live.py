@@ -88,7 +88,10 @@ def text(say, make, request):
 
 
 def costs(say, make, request):
-    """Say a row for each draft length, whether drafting pays, and why; V(n) is the cost of a pass over n tokens."""
+    """Say a row for each draft length, whether drafting pays, and why; V(n) is the cost of a pass over n tokens.
+
+    An `Experiment` generates whole texts; this yields after each round, as a page may ask for a text in the meantime.
+    """
     per_token, passes = {}, {}
     for K in LENGTHS if isinstance(request["K"], int) else (0, request["K"]):
         rounds = []

@@ -1,7 +1,7 @@
 """Expected tokens per target call, speedup and the best K (expected.py).
 
 Only formulas; no model is run. candidates.py computes the acceptance of several candidates for one position, rule by
-rule.
+rule; draft_length.py chooses K from the rounds so far.
 """
 
 from .expected import (

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from gpt2np.files.writing import replacing
 from speculative import Shape
+from speculative.pages.server import FOLDER, Server
 
 from .. import options as shared
+from ..brought import in_brief, line_of
 from ..files import check_writable
-from ..live import FOLDER, Server
 from ..models import Models
 from ..options import DRAFTING, ENDS, PAIR, SAMPLING, all_entries, option
 from ..prompts import prompts_of
@@ -43,7 +44,8 @@ def run(options):
     is_usual = (options.target_model_size, options.drafter, options.draft_model_size) == ("tiny-target", "model", "")
     names = "" if is_usual else f"{about['target']['name']} and its draft ({about['draft']['name']})"
     settings = {name: getattr(options, field) for name, field in FORM.items()} | {"prompt": options.prompt[0]}
-    server = Server(maker(options, models), settings | {"K": length_in(options), "models": names})
+    in_words = lambda error: in_brief(error) if line_of(error) else str(error)  # noqa: E731
+    server = Server(maker(options, models), settings | {"K": length_in(options), "models": names}, in_words)
     with server:
         print(f"{server.address}  (Ctrl-C ends it)", flush=True)
         webbrowser.open(server.address)

@@ -14,6 +14,7 @@ from command import AGAIN, run_here, timeless
 from speculative.cli.commands import compare, generate
 from speculative.cli.drafters import DRAFTERS
 from speculative.cli.options import entries_of
+from speculative.cli.prompts import tales
 
 PROMPT = "the king and the queen and the king had the queen and the"
 TRIES = {  # for generate
@@ -21,7 +22,7 @@ TRIES = {  # for generate
     "drafter": ["ngram", "none"], "K": ["1", "8", "2"], "temperature": ["0.7", "2"], "n_tokens_to_generate": ["7"],
     "verifier": ["gumbel", "typical", "lenient", "exact_match", "block", "traversal"], "seed": ["1", "2", "3"],
     "tree": ["5", "2x2"], "siblings": ["top", "drawn"], "draft_temperature": ["0", "1.5", "3"],
-    "draft_tokenizer": ["text", "shared"], "corpus": ["corpus"], "n_max": ["1", "2"], "n_min": ["1", "3"],
+    "draft_tokenizer": ["text", "shared"], "corpus": ["corpus", "tales"], "n_max": ["1", "2"], "n_min": ["1", "3"],
     "exit_layer": ["1", "4"], "frequent": ["20"], "top_k": ["1", "2"], "top_p": ["0.1"], "min_p": ["0.9"],
     "repetition_penalty": ["9"],
     "presence_penalty": ["90"], "frequency_penalty": ["90"], "no_repeat_ngram_size": ["1"], "grammar": ["[A-Z]+"],
@@ -63,6 +64,7 @@ IN_DEFAULT_RUN = {"--draft_temperature=0 --temperature=1"}
 def files(in_a_folder, monkeypatch):
     monkeypatch.setattr(generate, "LAPS", {})
     Path("corpus").write_text("the queen and the king had a garden, and the garden had a rose. " * 3)
+    Path("tales").write_text(tales()[0][:40_000], encoding="utf-8")
     Path("prompts").write_text("Once upon a time there was a fox\n")
     Path("mine.py").write_text(AGAIN)
 

@@ -19,10 +19,10 @@ from helpers import script
 
 from speculative import ModelDrafter, Sampling, Shape, SpeculativeSampler
 from speculative.cli.commands import explore
-from speculative.cli.live import Server
 from speculative.cli.models import Models
 from speculative.cli.options import defaults_of
 from speculative.pages import live
+from speculative.pages.server import Server
 
 FORM = {"prompt": "Once upon a time there lived a king", "K": 3, "temperature": 0.7, "n_tokens": 24, "seed": 5}
 HOSTILE = '</script><img src=x onerror="document.title=1">\u202e' + "{{settings}} " * 20

@@ -12,29 +12,27 @@ from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from speculative import pages
-from speculative.pages import live
+from . import linked, live
 
-from .brought import in_brief, line_of
-
-FOLDER = Path(pages.__file__).parent
+FOLDER = Path(__file__).parent
 MOST = 1_000_000  # bytes of a request
 ALLOWED = "default-src 'self' 'unsafe-inline' data:; frame-ancestors 'none'"
 
 
 class Server(ThreadingHTTPServer):
-    """`make` is that of `live.answer`; `settings` are the first values of the form."""
+    """`make` is that of `live.answer`, `settings` are the form's first values; `in_words` describes an exception."""
 
     daemon_threads = True
 
-    def __init__(self, make, settings):
+    def __init__(self, make, settings, in_words=str):
         super().__init__(("127.0.0.1", 0), Handler)
         self.make, self.lock, self.path = make, threading.Lock(), f"/{secrets.token_urlsafe(12)}/"
+        self.in_words = in_words
         self.address = f"http://127.0.0.1:{self.server_port}{self.path}"
         there = "live.html", "explore.html"
         self.files = {
-            "": ("text/html", pages.linked(live.live_page(served=True, **settings), there)),
-            "explore.html": ("text/html", pages.linked((FOLDER / "explore.html").read_text(encoding="utf-8"), there)),
+            "": ("text/html", linked(live.live_page(served=True, **settings), there)),
+            "explore.html": ("text/html", linked((FOLDER / "explore.html").read_text(encoding="utf-8"), there)),
             "live.js": ("text/javascript", (FOLDER / "live.js").read_text(encoding="utf-8")),
         }
         self.files["live.html"] = self.files[""]
@@ -89,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
             except OSError:
                 raise
             except Exception as error:  # in the request, or in a drafter of one's own
-                self.say({"kind": "error", "words": in_brief(error) if line_of(error) else str(error)})
+                self.say({"kind": "error", "words": self.server.in_words(error)})
 
     def say(self, message):
         self.wfile.write(json.dumps(message).encode() + b"\n")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from ..theory.expected import best_K
+from .expected import best_K
 
 
 def heuristic(history: Sequence[tuple[int, int]]) -> int:
@@ -42,7 +42,7 @@ class CostModel:
     Parameters
     ----------
     c, v
-        As in `Costs`. K is at most len(v) - 1.
+        As in `Costs` (measuring/costs.py). K is at most len(v) - 1.
 
     Examples
     --------

@@ -8,9 +8,9 @@ import pytest
 from exactness import error_of
 
 from speculative import CostModel, ModelDrafter, Sampling, SpeculativeSampler, heuristic
-from speculative.measuring.draft_length import since_the_last_change
 from speculative.testing import TableModel
 from speculative.theory import best_K, expected_time, speedup
+from speculative.theory.draft_length import since_the_last_change
 
 CHEAP = {"c": 0.1, "v": (1, 1.05, 1.1, 1.15, 1.2)}
 
