@@ -75,8 +75,8 @@ class Options:
         "how many tokens to generate; fewer only where the text ends by itself, see --stop, --grammar, --min_tokens",
         also="-n --n_tokens --predict --n-predict --max_new_tokens --max_tokens")
     seed: int = option(0, "N", whole(0),
-        "the seed of the random numbers. One seed and one setting give one text; above temperature 0 a different draft, "
-        "K or rule gives a different text of the same distribution, unless --verifier gumbel",
+        "the seed of the random numbers. One seed and setting give one text; above temperature 0 a different draft, K "
+        "or rule gives a different text of the same distribution, unless --verifier gumbel",
         also="-s")
     trace: str = option("", "FILE", Written((".html", ".jsonl")),
         "write all rounds with p, q, random numbers and decisions: FILE.html to look at, FILE.jsonl for programs",

@@ -24,8 +24,9 @@ def run_programs(page):
 def test_the_audits_say_rounding(capsys):
     pytest.importorskip("transformers")
     assert run_programs("audit.md") == 4
-    loop, batch, pairs, verdict = capsys.readouterr().out.splitlines()
-    assert "rounding" in verdict and "6 pairs of texts" in pairs
+    loop, batch, pairs, *changes, gap = capsys.readouterr().out.splitlines()
+    assert "6 pairs of texts" in pairs and gap == "None"
+    assert [float(line.split()[-2]) < 64 for line in changes] == [True] * 3
     assert all(said.startswith("rounding: ") for said in (loop, batch, pairs))
 
 
