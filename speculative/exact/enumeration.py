@@ -29,7 +29,7 @@ from .waiting import Waiting
 
 
 def exact_distribution(
-    fn: Callable[[np.random.Generator], Any], *, max_leaves: int = 1_000_000, max_draws: int = 500
+    fn: Callable[[np.random.Generator], Any], *, max_leaves: int = 1_000_000, max_draws: int = 500, n_again: int = 12
 ) -> dict[Any, float]:
     """The distribution of fn(rng): a dict outcome -> probability, whose values add up to 1.
 
@@ -43,6 +43,8 @@ def exact_distribution(
     max_draws
         The largest number of draws in one run. A run that draws more is taken for an endless loop, and so is one with
         many draws whose path has a probability below 1e-15. The time of a run is linear in its number of draws.
+    n_again
+        How often the most probable path is run again, always with the same outcome.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def exact_distribution(
     before = global_states()
     distribution = refusal = None
     try:
-        distribution = enumerated(fn, max_leaves, max_draws)
+        distribution = enumerated(fn, max_leaves, max_draws, n_again)
     except CannotEnumerate as error:
         refusal = error
     sources = changed(before, global_states())
@@ -75,7 +77,7 @@ def exact_distribution(
     return distribution
 
 
-def enumerated(fn, max_leaves, max_draws):
+def enumerated(fn, max_leaves, max_draws, n_again):
     parts, path = {}, []
     most_probable = 0.0, [], None  # among the paths so far: its probability, the path, its outcome
     rng = ExactGenerator(path, max_draws, max_leaves)
@@ -91,7 +93,7 @@ def enumerated(fn, max_leaves, max_draws):
         if not path:
             _, path, outcome = most_probable
             rng = ExactGenerator(path, max_draws, max_leaves)
-            if any(hashable(fn(rng.from_the_start())) != outcome for _ in range(N_AGAIN)):
+            if any(hashable(fn(rng.from_the_start())) != outcome for _ in range(n_again)):
                 raise CannotEnumerate(NOT_THE_SAME)
             return {outcome: math.fsum(probabilities) for outcome, probabilities in parts.items()}
         path[-1].taken += 1
@@ -119,7 +121,6 @@ NOT_THE_SAME = (
     "the function drew differently when it was run again on the same path: it must depend on its generator alone, "
     "without state from an earlier call or a different source of randomness"
 )
-N_AGAIN = 12  # runs on the most probable path, which must all have the same outcome
 
 ENDLESS = (
     "one run has made {n} draws so far: an endless loop, such as `while` until a draw is accepted, has no finite set "
@@ -127,6 +128,7 @@ ENDLESS = (
     "is accepted, draw once from the renormalised distribution of the accepted tokens"
 )
 IMPROBABLE, FEW_DRAWS = 1e-15, 30  # few draws may well be improbable
+N_AGAIN = 12
 MOST_OUTCOMES = 60_000  # the most outcomes of one draw
 MOST_WHOLE = 256  # the most outcomes of int(u * n)
 THRESHOLDS = (

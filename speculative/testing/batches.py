@@ -28,9 +28,11 @@ from .cases import (
     shortened,
     up_to,
 )
+from . import windows
 from .mistakes import batches
 from .samplers import AllTokens, Made, Recorded, ShortDrafter, check_accepted, check_distribution, kept_of, models
 from .watch import asked, fail, note, told_error, with_progress
+from .windows import BEFORE, N_VOCAB, Window
 
 A, B, SHORT, LONG = [0, 1], [1, 1], [1], [0, 1, 1]  # prompts: two of one length, a shorter and a longer one
 MOST_PASSES = 200  # in a run with at most 20 tokens
@@ -64,11 +66,12 @@ def check_batch(serve: Callable[..., Any], *, seed: int = 0, tolerance: float = 
     cases += [Case("a sampling that looks back", (A, SHORT, B), (1, 3, 2), 1, False, looks_back)] * (
         "sampling" in keywords
     )
+    cases += of_windows(keywords)
     for case in CASES[:-1]:
         check_lengths(loop, case)
     check_one_text(serve, rng, tolerance)
     for n, case in enumerate(with_progress("check_batch", cases), 1):
-        check_joint(loop, case, cases[n:], tolerance)
+        check_joint(loop, case, [one for one in cases[n:] if not one.windows], tolerance)
     check_counts(loop, "stop_tokens" in keywords)
     n_passes, least = passes_together(loop), passes_alone(loop)
     if n_passes > least + 1e-9:
@@ -92,6 +95,7 @@ class Case:
     K: int
     short: bool = False  # whether the drafter proposes fewer than K tokens, and none after token 0
     keywords: dict = None
+    windows: tuple = ()  # one for each text, in place of random rows
 
     __hash__ = object.__hash__
 
@@ -109,6 +113,7 @@ CASES = [
     Case("all lengths different", (SHORT, A), (2, 3), 2, True),
     Case("three texts", (A, SHORT, LONG), (1, 2, 2), 1),
 ]
+PROMPTS = [0, 0], [1], [2, 1, 0], [0, 1]  # none is the beginning of another text
 HELD = Case("", (A, B), (3, 3), 1)
 STOPS = [Case("a stop token", (A, B), (3, 3), 1, False, {"stop_tokens": {1}})]
 AREAS = {  # the topic of the first case that goes wrong, if no entry of the catalogue has the distribution
@@ -126,6 +131,43 @@ AREAS = {  # the topic of the first case that goes wrong, if no entry of the cat
 }
 
 
+def of_windows(keywords):
+    """Cases of up to four texts, of which one is open in one place: each of them with each number of draft tokens."""
+    places = [(n_texts, i) for n_texts in range(2, 5) for i in range(n_texts)]
+    shapes = [(K, i) for K in range(1, 5) for i in range(K + 1)]
+    for n, ((n_texts, which), (K, i)) in enumerate(zip(places * 7, itertools.cycle(shapes))):
+        stops = windows.STOPS[n % 3 * ("stop_tokens" in keywords)]
+        sampling = windows.SAMPLINGS[n % 7 * ("sampling" in keywords)]
+        given = {"stop_tokens": {*stops}, "sampling": sampling}
+        texts = [
+            Window(K, (i,) * (t == which), BEFORE[(n + t) % 3][-(n // 4 % 2)], (n // 9 + t) % 4, prompt, sampling, stops)
+            for t, prompt in enumerate(PROMPTS[:n_texts])
+        ]
+        given = {name: value for name, value in given.items() if name in keywords}
+        about = "texts of different lengths"
+        yield Case(about, PROMPTS[:n_texts], tuple(text.n_tokens for text in texts), K, False, given, tuple(texts))
+
+
+class ByPrompt:
+    """A model for each text, told by its prompt."""
+
+    n_vocab = N_VOCAB
+
+    def __init__(self, models):
+        self.models, self.n_ctx = models, 64
+
+    def of(self, tokens):
+        fitting = (model for prompt, model in self.models.items() if tuple(tokens[: len(prompt)]) == prompt)
+        return next(fitting, next(iter(self.models.values())))
+
+    def __call__(self, tokens, n_last=1):
+        tokens = [int(token) for token in tokens]
+        return self.of(tokens)(tokens, n_last)
+
+    def distribution(self, prompt, n_tokens, sampling):
+        return self.of(prompt).distribution(prompt, n_tokens, sampling)
+
+
 class Loop:
     """A loop over several texts, with the models of its cases."""
 
@@ -134,8 +176,9 @@ class Loop:
 
     def run(self, case, rng, drafter=None):
         """(the texts, a tuple of tuples; the result as it was returned; the target; the drafter)."""
-        target, rng = SlotModel(self.table, len(case.prompts)), np.random.default_rng(rng)
-        drafter = Recorded(drafter or (ShortDrafter if case.short else ModelDrafter)(self.other))
+        table, other = self.models(case)
+        target, rng = SlotModel(table, len(case.prompts)), np.random.default_rng(rng)
+        drafter = Recorded(drafter or (ShortDrafter if case.short else ModelDrafter)(other))
         prompts, n_tokens = [prompt.copy() for prompt in case.prompts], [*case.n_tokens]
 
         def call():
@@ -151,6 +194,13 @@ class Loop:
             fail(hint, f"  for {case}")
         return texts, result, target, drafter
 
+    @cache
+    def models(self, case):
+        """The tables of target and draft."""
+        if not case.windows:
+            return self.table, self.other
+        return [ByPrompt({tuple(w.prompt): w.model(name) for w in case.windows}) for name in ("target", "draft")]
+
     def distribution(self, case):
         """The joint distribution of the texts."""
         return exact_distribution(lambda rng: self.run(case, rng)[0])
@@ -163,7 +213,7 @@ class Loop:
         """The product of the target's own distributions, each text cut at its first stop token."""
         keywords = case.keywords or {}
         sampling, stops = keywords.get("sampling", Sampling()), keywords.get("stop_tokens", ())
-        whole = [self.table.distribution(prompt, n, sampling) for prompt, n in zip(case.prompts, case.n_tokens)]
+        whole = [self.models(case)[0].distribution(prompt, n, sampling) for prompt, n in zip(case.prompts, case.n_tokens)]
         return independent([marginal(one, lambda tokens: up_to(tokens, stops)) for one in whole])
 
 
@@ -183,7 +233,8 @@ def check_joint(loop, case, others, tolerance):
     def told(found):
         return mistake_in_a_batch(loop, case, others, found, wanted), "", f"  {case}"
 
-    compared("your loop", lambda rng: loop.run(case, rng)[0], wanted, told, tolerance=tolerance)
+    n_again = 1 if case.windows else 12
+    compared("your loop", lambda rng: loop.run(case, rng)[0], wanted, told, tolerance=tolerance, n_again=n_again)
 
 
 def mistake_in_a_batch(loop, case, others, found, wanted):
@@ -275,7 +326,7 @@ class SlotModel:
     n_passes : int
     """
 
-    n_ctx = 16
+    n_ctx = 64
 
     def __init__(self, table, n_texts):
         self.table, self.n_vocab, self.slots, self.n_passes = table, table.n_vocab, [[] for _ in range(n_texts)], 0

@@ -20,6 +20,7 @@ from ..logits.probs import sample_distinct, sample_token
 from ..tree import chain, children, depth_of, is_chain
 from .sources import Sources
 from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source
+from .windows import CertainModel
 
 TOLERANCE = 1e-12
 MOST_PATHS = 200_000
@@ -27,7 +28,7 @@ N_TIMES = 24
 MOST_WHOLE = 16  # outcomes of a random whole number; there are at most four tokens
 
 
-def enumerated(fn, what, is_right):
+def enumerated(fn, what, is_right, **options):
     """The distribution of fn(rng), right or wrong; `is_right(distribution)` says which.
 
     AssertionError if it cannot be computed, or if it is wrong because of a source of randomness other than rng.
@@ -35,7 +36,7 @@ def enumerated(fn, what, is_right):
     distribution, refusal = None, None
     with Sources(fn) as sources:
         try:
-            distribution = exact_distribution(fn, max_leaves=MOST_PATHS)
+            distribution = exact_distribution(fn, max_leaves=MOST_PATHS, **options)
         except CannotEnumerate as error:
             refusal = error
     if refusal is None and is_right(distribution):
@@ -45,7 +46,7 @@ def enumerated(fn, what, is_right):
         came_out = {outcome_or_error(fn) for _ in range(N_TIMES if refusal is None else 3)}
     if sources.named() and not sources_again.named() and len(came_out) == 1:  # was np.random.seed(0) in vain?
         with contextlib.suppress(CannotEnumerate):
-            if is_right(distribution := exact_distribution(fn, max_leaves=MOST_PATHS)):
+            if is_right(distribution := exact_distribution(fn, max_leaves=MOST_PATHS, **options)):
                 return distribution
     if source := sources.named() or sources_again.named():
         fail_by_source(what, source, *where)
@@ -56,7 +57,7 @@ def enumerated(fn, what, is_right):
     return distribution
 
 
-def compared(what, run, wanted, told, *, tolerance=TOLERANCE, seen_as=lambda found: found):
+def compared(what, run, wanted, told, *, tolerance=TOLERANCE, seen_as=lambda found: found, **options):
     """AssertionError unless the distribution of run(rng), converted by `seen_as`, is `wanted`.
 
     told(found) returns the sentence that names the mistake, and the lines that describe the case.
@@ -65,7 +66,7 @@ def compared(what, run, wanted, told, *, tolerance=TOLERANCE, seen_as=lambda fou
     def is_right(found):
         return largest_difference(seen_as(found), wanted) <= tolerance
 
-    found = enumerated(run, what, is_right)
+    found = enumerated(run, what, is_right, **options)
     if not is_right(found):
         fail(*told(seen_as(found)), *show_distributions(seen_as(found), wanted))
 
@@ -220,6 +221,16 @@ WAYS = {  # (q [n_vocab], k, rng) -> up to k siblings in order, each (token, the
 }
 
 
+class Rows(dict):
+    """Rows that are computed where they are asked for."""
+
+    def __init__(self, row):
+        self.row = row
+
+    def __missing__(self, tokens):
+        return self.setdefault(tokens, self.row(tokens))
+
+
 class Case:
     """Distributions that depend on the tokens before them: p and q, dicts from a tuple of tokens to a row [n_vocab].
 
@@ -233,41 +244,49 @@ class Case:
     rng : np.random.Generator
     way : str
         How siblings are drawn, a key of WAYS.
+    opened : collection of int, optional
+        In a chain, the lengths at which p and q are not certain (see windows.py), instead of a kind. In a tree, the
+        nodes whose children are drawn in that way; others are the most likely. -1 stands for the text.
     """
 
-    def __init__(self, n_vocab, shape, kind, rng, way="drawn independently"):
-        self.n_vocab, self.kind, self.way, self.p, self.q = n_vocab, kind, way, {}, {}
+    def __init__(self, n_vocab, shape, kind, rng, way="drawn independently", opened=None):
+        self.n_vocab, self.kind, self.way, self.p, self.q, self.opened = n_vocab, kind, way, {}, {}, opened
         self.parents = chain(shape).tolist() if np.ndim(shape) == 0 else list(shape)
         self.K = depth_of(self.parents)
+        if is_chain(self.parents) and opened is not None:
+            seed = int(rng.integers(1000))
+            self.p, self.q = (Rows(CertainModel(name, opened, seed=seed).probs) for name in ("target", "draft"))
+            self.opened = None
+            return
         for length in range(self.K + 1):
             for tokens in itertools.product(range(n_vocab), repeat=length):
                 self.p[tokens], self.q[tokens] = random_pair(rng, n_vocab, kind)
 
-    def probability(self, tokens, n_given=0):
-        """The target's probability of a tuple of tokens, given the first n_given of them."""
-        return math.prod(self.p[tokens[:i]][tokens[i]] for i in range(n_given, len(tokens)))
-
     def wanted(self):
         """The target's distribution of K + 1 tokens."""
-        texts = itertools.product(range(self.n_vocab), repeat=self.K + 1)
-        return {tokens: self.probability(tokens) for tokens in texts}
+        return self.longer({(): 1.0})
+
+    def longer(self, found):
+        """A distribution of up to K + 1 tokens, continued by the target to K + 1."""
+        for n in range(self.K + 1):
+            for tokens in [tokens for tokens in found if len(tokens) == n]:
+                share = found.pop(tokens)
+                for x in np.flatnonzero(self.p[tokens]):
+                    longer = (*tokens, int(x))
+                    found[longer] = found.get(longer, 0) + share * self.p[tokens][x]
+        return found
 
     def continued(self, runs):
         """The distribution of K + 1 tokens: the tokens that a run adds, continued by the target."""
-        distribution = {}
-        for (drafted, n_accepted, next_token), share in runs.items():
-            tokens = *drafted[:n_accepted], next_token
-            for rest in itertools.product(range(self.n_vocab), repeat=self.K + 1 - len(tokens)):
-                text = tokens + rest
-                distribution[text] = distribution.get(text, 0) + share * self.probability(text, len(tokens))
-        return distribution
+        return self.longer(marginal(runs, lambda run: (*run[0][: run[1]], run[2])))
 
     def drawn(self, rng):
         """(draft, target_probs), with tokens drawn from q; siblings in this case's way."""
         paths, rows = {-1: ()}, {}
         for node in range(-1, len(self.parents)):
             below = children(self.parents, node) if node in paths else []
-            siblings = WAYS[self.way](self.q[paths[node]], len(below), rng) if below else []
+            way = self.way if self.opened is None or node in self.opened else "the most likely"
+            siblings = WAYS[way](self.q[paths[node]], len(below), rng) if below else []
             for child, (token, row) in zip(below, siblings):
                 paths[child], rows[child] = (*paths[node], int(token)), row
         nodes = sorted(rows)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..exact.enumeration import hashable
+from ..exact.enumeration import CannotEnumerate, exact_distribution, hashable
 from ..exact.table import TableModel
 from ..interfaces import Drafter
 from ..logits.probs import Sampling, inheriting
@@ -17,6 +17,7 @@ from .cases import Passed, enumerated, same, shortened, show
 from .mistakes.drafters import IN_CHAINS, IN_TREES, OF_ROWS
 from .watch import ONE_SEED, asked, fail, note, with_progress
 
+FEW = 100
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
 SAMPLINGS = Sampling(temperature=0.5), Sampling(temperature=0), Sampling(top_p=0.7)  # the kinds that a sampler passes
 
@@ -58,6 +59,8 @@ def check_drafter(drafter: Drafter, *, n_vocab: int | None = None, seed: int = 0
     for make, prompt, K, sampling in with_progress("check_drafter", questions):
         asked_one = make(inheriting(drafter, sampling or Sampling()))
         n_drafted += check_question(asked_one, prompt, K, n_vocab, sampling)
+    for question in deeper(makers, drafter, n_vocab, seed):
+        check_question(*question, None)
     if not n_drafted:
         note("your drafter is right, but proposes nothing for any of the texts: no draft token could be checked")
     if not takes_arrays(inheriting(drafter, Sampling()), n_vocab):
@@ -66,6 +69,27 @@ def check_drafter(drafter: Drafter, *, n_vocab: int | None = None, seed: int = 0
     return Passed(
         f"check_drafter: each draft token is drawn from exactly its row, in {len(questions)} cases{and_samplings}"
     )
+
+
+def deeper(makers, drafter, n_vocab, seed):
+    """(drafter, text, K, n_vocab) with texts of all tokens and of up to 12, and K from 3, as long as paths are few."""
+    rng, drafter = np.random.default_rng(seed), inheriting(drafter, Sampling())
+    n_vocab = n_vocab or propose(drafter, [0], 1, np.random.default_rng(0), None)[1].shape[1]
+    n_ctx = getattr(getattr(drafter, "model", None), "n_ctx", 64)
+    for make, length in itertools.product(makers, (1, 2, 3, 5, 8, 12)):
+        for K in range(1, 7):
+            text = rng.integers(0, min(n_vocab, 6), length).tolist()
+            if length + K > n_ctx or n_paths(make(drafter), text, K, n_vocab) > FEW:
+                break
+            yield make(drafter), text, K, n_vocab
+
+
+def n_paths(drafter, text, K, n_vocab):
+    """The number of drafts of K tokens, as those of fewer tell; FEW + 1 if they are many."""
+    try:
+        return len(exact_distribution(lambda rng: hashable(propose(drafter, list(text), K, rng, n_vocab)), max_leaves=FEW, n_again=0))
+    except CannotEnumerate:
+        return FEW + 1
 
 
 def check_question(drafter, prompt, K, n_vocab, sampling):

@@ -33,13 +33,12 @@ from .mistakes import samplers as catalogue
 from .mistakes import verifiers
 from .sources import Sources
 from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source, note, told_error, with_progress
+from .windows import windows
 
 PROMPT = [2, 1]
 FEW_PATHS = 150  # if two tokens take no more than these, three are enumerated as well
 MOST_CALLS = 400  # calls of target and drafter together, for at most 10 tokens
-TEMPERATURES = tuple(Sampling(temperature=temperature) for temperature in (1, 0.5, 0))
 TIED = "K = 2, Sampling(temperature=0), two equal maxima"
-OTHERS = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6), Sampling(min_p=0.4)
 
 
 def check_sampler(
@@ -93,35 +92,24 @@ def check_sampler(
         drafters.popitem()
     for K in (1, 2, 3, 5):
         check_lengths(made(draft, K))
-    cases = [
-        *itertools.product(TEMPERATURES, drafters, (1, 2)),
-        (TEMPERATURES[0], "a greedy draft" if with_models else "a draft model", 3),  # fewer paths
-        *((sampling, "a draft model", 2) for sampling in OTHERS),
-    ]
-    for draft_sampling, name, K in with_progress("check_sampler", cases):
-        sampling = target_sampling or draft_sampling
-        case = f"K = {K}, {sampling}, {name}" + (f" with {draft_sampling}" if target_sampling else "")
-        check_distribution(made(drafters[name](draft_sampling), K, sampling, case))
+    takes_stops = takes_stop_tokens(made(draft, 1))
+    for name, K in itertools.product(drafters, (1, 2)):
+        check_distribution(made(drafters[name](Sampling()), K, usual, f"K = {K}, {usual}, {name}"))
+    if takes_stops:
+        check_stops(made(draft, 2, usual), made(draft, 3, usual))
     if target_sampling is None and look_back:  # a sampling that is some function of all tokens before a row
         sampling = Sampling(processors=[AllTokens(rng)])
         drafter = ModelDrafter(other, sampling=Sampling(temperature=1 - with_models))
         check_distribution(made(drafter, 2, sampling, "K = 2, a sampling that looks back"), (3,), LOOKING_BACK)
-        penalty = Sampling(repetition_penalty=1.5)  # a field of the sampling, which looks back as well
-        check_distribution(made(ModelDrafter(other, sampling=penalty), 2, penalty, f"K = 2, {penalty}"))
     for sure in nearly_certain(made(draft, 1, usual)):
         check_distribution(sure, (2,))
-    if not with_models:
-        for n_left in range(4):
-            near = [*PROMPT * 6][: target.n_ctx - 3 - n_left]
-            case = f"K = 2, a prompt of {len(near)} tokens, n_ctx = {target.n_ctx}"
-            check_distribution(made(draft, 2, usual, case, prompt=near), (3,))
     greedy, tied = Sampling(temperature=0), Target(TableModel([[0.2, 0.4, 0.4]] * 3, target.n_ctx), target.calls)
     if target_sampling is None:
         drafter = ModelDrafter(other, sampling=greedy)
         check_distribution(replace(made(drafter, 2, greedy, TIED), target=tied))
-    takes_stops = takes_stop_tokens(made(draft, 1))
-    if takes_stops:
-        check_stops(made(draft, 2, usual), made(draft, 3, usual))
+    cases = [*windows(look_back, takes_stops)]
+    for window in with_progress("check_sampler", cases):
+        check_window(made(draft, 1, usual), window, target_sampling, seed)
     check_counts(made(draft, 3), takes_stops)
     note_wasted_calls(made(ModelDrafter(target.table, sampling=greedy), 2, greedy))
     return Passed(
@@ -143,6 +131,7 @@ class Made:
     prompt: Any = field(default_factory=PROMPT.copy)
     tolerance: float = TOLERANCE
     overshoots: bool = False
+    stops: tuple = ()
 
     def __post_init__(self):
         def made():
@@ -163,6 +152,9 @@ class Made:
         def where():
             parts = f"for prompt = {[int(token) for token in prompt]}, n_tokens = {n_tokens}", case or self.case
             return ", ".join(filter(None, parts))
+
+        if self.stops:
+            options["stop_tokens"] = [*self.stops]
 
         def call():
             result = self.sampler.generate(prompt, n_tokens, rng, **options)
@@ -201,7 +193,7 @@ class Made:
 
         def text(rng):
             self.target.calls[0] = 0
-            return sampler.generate(self.prompt.copy(), n_tokens, rng).tokens[:n_tokens]
+            return sampler.generate(self.prompt.copy(), n_tokens, rng, self.stops).tokens[:n_tokens]
 
         return exact_distribution(text)
 
@@ -236,9 +228,24 @@ def nearly_certain(made):
         yield replace(made, target=target, drafter=drafter, K=1, case=case, prompt=[0])
 
 
-def check_distribution(made, counts=(1, 2, 3), known=None):
+def check_window(made, window, target_sampling, seed):
+    """The distribution where all is certain but one token or two, in a text that ends at n_ctx or before it."""
+    room = len(window.prompt) + window.n_tokens + window.near
+    calls = made.target.calls
+    table, other = (window.model(name, seed, room + made.overshoots * 20) for name in ("target", "draft"))
+    drafter = ModelDrafter(other, sampling=replace(window.sampling, temperature=0) if window.greedy else window.sampling)
+    check_distribution(
+        replace(
+            made, target=Target(table, calls), drafter=drafter, K=window.K, sampling=target_sampling or window.sampling,
+            case=str(window), prompt=window.prompt, stops=window.stops,
+        ), (window.n_tokens,), n_again=1,
+    )  # fmt: skip
+
+
+def check_distribution(made, counts=(1, 2, 3), known=None, **options):
     for n_tokens in counts:
-        wanted, n_paths = made.target.table.distribution(made.prompt, n_tokens, made.sampling), [0]
+        whole, n_paths = made.target.table.distribution(made.prompt, n_tokens, made.sampling), [0]
+        wanted = marginal(whole, lambda tokens: up_to(tokens, made.stops))
 
         def text(rng, n_tokens=n_tokens, n_paths=n_paths):
             n_paths[0] += 1
@@ -247,7 +254,7 @@ def check_distribution(made, counts=(1, 2, 3), known=None):
         def told(found, wanted=wanted, n_tokens=n_tokens):
             return mistake_in_a_text(found, wanted, made, n_tokens, known), "", f"  {made.case}, {n_tokens} tokens"
 
-        compared("your sampler", text, wanted, told, tolerance=made.tolerance)
+        compared("your sampler", text, wanted, told, tolerance=made.tolerance, **options)
         if n_tokens == 2 and n_paths[0] > FEW_PATHS:
             return
 
@@ -384,16 +391,6 @@ def check_stops(*made_with_draft):
                 "drop those after the first",
                 where,
             )
-    made = made_with_draft[0]
-    for n_tokens in (1, 2, 3):
-        whole = made.target.table.distribution(PROMPT, n_tokens, made.sampling)
-        wanted = marginal(whole, lambda tokens: up_to(tokens, [1]))
-        compared(
-            "your sampler", partial(made.text, n_tokens, stop_tokens=[1]), wanted,
-            lambda found: ("your sampler changes the distribution where it is given a stop token: all tokens up to the "
-                           "first stop token are the target's", "", f"  K = {made.K}, stop_tokens = [1]"),
-            tolerance=made.tolerance,
-        )  # fmt: skip
 
 
 def check_counts(made, takes_stops):
@@ -468,7 +465,7 @@ class Target:
     n_ctx, question = 12, ([], 0)
 
     def __init__(self, table, calls):
-        self.table, self.n_vocab = table, table.n_vocab
+        self.table, self.n_vocab, self.n_ctx = table, table.n_vocab, table.n_ctx
         self.calls = calls  # [number of calls of this model and its drafters since the last generate]
 
     def count(self):

@@ -1,5 +1,7 @@
 """The grader of verifiers: the tokens of a round must have the target's distribution, whatever the draft."""
 
+import itertools
+
 import numpy as np
 
 from ..exact.enumeration import CannotEnumerate, exact_distribution
@@ -8,24 +10,31 @@ from ..tree import is_chain
 from .cases import NEARLY_CERTAIN, TOLERANCE, WAYS, Case, Passed, compared, decided, show
 from .diagnosis import TREES, mistake_on_a_chain, mistake_on_a_tree, of_chain
 from .watch import fail, note, with_progress
+from .windows import N_VOCAB
 
-# (n_vocab, K or parents, kind, how siblings are drawn); the first case that fails is shown
+WAY = "drawn independently"
+# (n_vocab, K or parents, kind, how siblings are drawn, what is open); the first case that fails is shown
 SMALL = [(2, 1, "random"), (3, 1, "random"), (3, 0, "random")]
 SMALL_TREES = [(3, [-1, -1], "random", way) for way in WAYS]
 LARGER = [
-    (2, 2, "random"), (3, 2, "random"), (3, 1, "zeros in p"), (3, 1, "zeros in q"), (3, 2, "zeros in p"),
+    (3, 2, "random"), (3, 1, "zeros in p"), (3, 1, "zeros in q"), (3, 2, "zeros in p"),
     (3, 2, "one-hot q"), (3, 2, "one-hot p"), (3, 2, "one-hot p and q"), (3, 2, "equal"), (4, 1, "disjoint"),
-    (2, 3, "random"), (2, 3, "zeros in p"), (3, 2, "tie"), (12, 1, "many"), (2, 4, "random"),
-    *((3, K, kind) for K in (1, 2) for kind in NEARLY_CERTAIN), (8, 1, "many, of a flat q"),
+    (3, 2, "tie"), (12, 1, "many"), *((3, K, kind) for K in (1, 2) for kind in NEARLY_CERTAIN),
+    (8, 1, "many, of a flat q"),
+    *((N_VOCAB, K, "certain", WAY, two) for K in range(3, 7) for two in itertools.combinations(range(K + 1), 2)),
 ]  # fmt: skip
+DEEP = [-1, -1, 0, 0, 1, 1], [-1, -1, 0, 2, 2], [-1, 0, 0, -1, 3, 3, 4], [-1, 0, 1, 1], [-1, 0, 0, 1]
+DRAWN = [way for way in WAYS if way != "the most likely"]
 LARGER_TREES = [
     *((3, [-1, -1], kind, "drawn without replacement") for kind in ("zeros in p", "zeros in q", "one-hot p", "equal")),
     (4, [-1, -1], "disjoint", "drawn without replacement"),
-    (3, [-1, -1, -1], "random", "drawn independently"),
-    (4, [-1, -1, -1], "random", "drawn without replacement"),
-    *((2, [-1, 0, 0, -1, 3], "random", way) for way in WAYS),
     (3, [-1, -1, 0, 0], "zeros in p", "one drawn, then the most likely"),
-]
+    *((3 + n, [-1, -1, -1], "random", way) for n, way in enumerate(WAYS)),
+    *((6, [-1, -1, -1, -1], "random", way) for way in [*WAYS][2:]),
+    *((4 - (way != DRAWN[2]), parents, "random", way, (node,))  # with more tokens there are too many paths
+      for m, parents in enumerate(DEEP) for n, node in enumerate(sorted({*parents})) for way in DRAWN[(m + n) % 3 :][: 1 + 2 * (n > 1)]),
+    *((4, parents, "random", "the most likely") for parents in DEEP),
+]  # fmt: skip
 
 
 def check_verifier(verifier: Verifier, *, seed: int = 0, trees: bool | None = None) -> str:
@@ -92,7 +101,8 @@ def checked_case(verifier, case, passed):
             hint = ("" if on_a_chain else "in a tree, ") + "the tokens of a round do not have the target's distribution"
         return hint, *story(verifier, case)
 
-    compared("your verifier", lambda rng: case.run(verifier, rng), case.wanted(), told, seen_as=case.continued)
+    compared("your verifier", lambda rng: case.run(verifier, rng), case.wanted(), told, seen_as=case.continued,
+             n_again=1 if passed else 12)  # fmt: skip
     return case
 
 
