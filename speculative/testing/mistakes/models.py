@@ -12,13 +12,35 @@ from . import Mistake
 
 
 def same_logits(a, b):
-    """Whether logits are the same, up to float32's rounding and a different order of summation."""
-    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3 * min(1.0, largest(a))))
+    """Whether logits are the same, up to float32's rounding and a different order of summation.
+
+    Compared are the rows of log-softmax, which a number added to all logits does not change: GPT-2's own are around
+    -100, where a thousandth of a logit is as much as a mistake. The number itself is compared as well.
+    """
+    (a, shift_a), (b, shift_b) = log_softmax(a), log_softmax(b)
+    rounding = ULPS * EPS * max(largest(shift_a), largest(a))
+    same_rows = np.allclose(a, b, rtol=1e-3, atol=1e-3 * min(1.0, spread(a)) + rounding)
+    return bool(same_rows and np.allclose(shift_a, shift_b, rtol=1e-3, atol=1e-3 * min(1.0, spread(a)) + rounding))
+
+
+def log_softmax(logits):
+    """(log-softmax [..., n_vocab] float64, what it subtracts from the logits [..., 1])."""
+    logits = np.asarray(logits, np.float64)
+    best = logits.max(axis=-1, keepdims=True)
+    shift = best + np.log(np.exp(logits - best).sum(axis=-1, keepdims=True))
+    return logits - shift, shift
 
 
 def largest(logits):
     """The largest absolute value of a finite logit."""
     return np.max(np.abs(logits), where=np.isfinite(logits), initial=0.0)
+
+
+def spread(logits):
+    """The largest difference between finite logits of a row."""
+    finite = np.isfinite(logits)
+    high = np.max(logits, axis=-1, where=finite, initial=-np.inf)
+    return np.max(high - np.min(logits, axis=-1, where=finite, initial=np.inf), initial=0.0)
 
 
 def gap(a, b):
@@ -28,8 +50,21 @@ def gap(a, b):
 
 
 def close(a, b):
-    """Whether low precision may be the only mistake."""
-    return not same_logits(a, b) and gap(a, b) < 0.03 * largest(a)
+    """Whether low precision may be the only mistake: differences are small beside those in a row, or logits are coarse.
+
+    A logit of -100 in bfloat16 is a multiple of one half.
+    """
+    (rows_a, shift_a), (rows_b, shift_b) = log_softmax(a), log_softmax(b)
+    small = gap(rows_a, rows_b) < 0.03 * (largest(a) if is_coarse(a) else spread(a))
+    return small and not same_logits(a, b) and gap(shift_a, shift_b) < 0.03 * largest(a)
+
+
+def is_coarse(logits):
+    """Whether all logits are numbers of 11 bits, as those of float16 and bfloat16 are."""
+    return not (np.asarray(logits, np.float32).view(np.uint32) & 0x1FFF).any()
+
+
+ULPS, EPS = 16, float(np.finfo(np.float32).eps)
 
 
 class Around:

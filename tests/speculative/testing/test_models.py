@@ -1,5 +1,6 @@
 """The grader of language models: right ones pass, and the mistakes in wrong ones are named."""
 
+import numpy as np
 import pytest
 from helpers import random_gpt2
 from students import answers, models, told
@@ -37,3 +38,20 @@ def test_a_model_too_small_for_the_grader(name, value):
     setattr(model, name, value)
     said = told(check_language_model, model)
     assert said.startswith(f"{name} is a whole number, and at least") and said.endswith(f"yours is {value!r}")
+
+
+@pytest.mark.parametrize("offset", [0, -100, -1000])
+def test_a_number_added_to_all_logits_hides_nothing(offset):
+    table, stale = TableModel.random(5, seed=3), TableModel.random(5, seed=4)
+    calls = []
+
+    def shifted(wrong):
+        def call(tokens, n_last=1):
+            calls.append(None)
+            return table(tokens, n_last) + wrong * (len(calls) % 2) * stale(tokens, n_last) + np.float32(offset)
+
+        call.n_vocab, call.n_ctx = table.n_vocab, table.n_ctx
+        return call
+
+    check_language_model(shifted(np.float32(0)))
+    assert "your" in told(check_language_model, shifted(np.float32(0.01)))
