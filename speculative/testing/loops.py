@@ -80,7 +80,8 @@ def audit_loop(
     sampling
         The loop's sampling; for a batch also a list, one for each text.
     eos
-        A token that ends a text, which contains it; what follows it up to n_tokens, such as padding, is ignored.
+        A token that ends a text, which contains it. After it only one constant token may follow, the padding, in all
+        texts and on all paths: a loop that goes on after eos is wrong.
     seconds
         The time limit for the paths. When it runs out, the verdict is "unknown" unless a mistake is found already. With
         `certain`, it applies to each pair.
@@ -100,16 +101,18 @@ def audit_loop(
         raise ValueError(f"audit_loop: expected one sampling, or one for each of {len(prompts)} texts, got {samplings}")
     wanted = [own_distribution(target, row, n_tokens, one, eos) for row, one in zip(prompts, samplings)]
     joint = independent(wanted)
-    found, paths, covered = taken(generate, prompts, is_batch, n_tokens, seconds, eos)
+    found, paths, covered, goes_on = taken(generate, prompts, is_batch, n_tokens, seconds, eos)
     distance = math.fsum(max(0, share - joint.get(texts, 0)) for texts, share in found.items())  # the least it can be
-    kind = "wrong" if distance > ROUNDING else "unknown" if covered < 1 else "rounding" if distance > EXACT else "exact"
+    kind = "unknown" if covered < 1 else "rounding" if distance > EXACT else "exact"
+    kind = "wrong" if distance > ROUNDING or goes_on else kind
     lines = [
         f"{kind}: total variation {'at least ' * (covered < 1)}{distance:.2g}; {paths} paths, {covered:.3g} of all"
     ]
     if kind == "unknown":
         lines.append(f"the time ran out: give more than seconds={seconds:g}, or ask for fewer tokens or a smaller K")
-    mistakes = []
-    if kind == "wrong" and covered == 1:
+    mistakes = [goes_on] if goes_on else []
+    lines += mistakes
+    if distance > ROUNDING and covered == 1:
         alone = partial(taken, generate, is_batch=True, n_tokens=n_tokens, seconds=seconds, eos=eos)
         parts = target, draft, K, samplings, eos
         for i, said in mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
@@ -166,7 +169,8 @@ def own_distribution(model, prompt, n_tokens, sampling, eos):
 
 
 def taken(generate, prompts, is_batch, n_tokens, seconds, eos):
-    """(dict texts -> probability, the number of paths, the probability that they cover)."""
+    """(dict texts -> probability, the number of paths, the probability that they cover, a sentence if a text goes on).
+    """
     found, paths, end = Counter(), 0, monotonic() + seconds
     takes_rng, draws = "rng" in inspect.signature(generate).parameters, nullcontext
     if "torch" in sys.modules and not takes_rng:
@@ -194,24 +198,37 @@ def taken(generate, prompts, is_batch, n_tokens, seconds, eos):
         return len(text) in (n_tokens, n_tokens + len(prompt))
 
     try:
-        return new_tokens(exact_distribution(texts), prompts, n_tokens, eos), paths, 1
+        whole, covered = exact_distribution(texts), 1
     except TimeoutError:
-        return new_tokens(found, prompts, n_tokens, eos), paths, math.fsum(found.values())
+        whole, covered = found, math.fsum(found.values())
+    shares, after = new_tokens(whole, prompts, n_tokens, eos)
+    goes_on = AFTER_EOS.format(eos, ", ".join(map(str, sorted(after)))) if len(after) > 1 else None
+    return shares, paths, covered, goes_on
+
+
+AFTER_EOS = (
+    "a text goes on after eos = {}: tokens {} follow it, where only one constant token may, the padding; look for eos "
+    "in every token that a round adds, and drop those after it"
+)
 
 
 def new_tokens(found, prompts, n_tokens, eos):
-    """The distribution of the new tokens, each text up to eos; a loop returns them with the prompts or without."""
+    """The distribution of the new tokens, each text up to eos, and the set of tokens that follow eos in any text.
+
+    A loop returns them with the prompts or without.
+    """
     begins = [all(texts[i][: len(prompt)] == tuple(prompt) for texts in found) for i, prompt in enumerate(prompts)]
-    shares = Counter()
+    shares, after = Counter(), set()
     for texts, share in found.items():
         new = [text[len(prompt) * (whole and (eos is not None or len(text) > n_tokens)) :]
                for text, prompt, whole in zip(texts, prompts, begins)]  # fmt: skip
+        after.update(*(text[len(up_to(text, [eos])) :] for text in new))
         new = [up_to(text, [eos]) for text in new]
         if wrong := [text for text in new if len(text) != n_tokens and text[-1:] != (eos,)]:
             until = f", or fewer and then eos = {eos}," * (eos is not None)
             raise ValueError(f"audit_loop: expected {n_tokens} new tokens{until} for each prompt, got {wrong[0]}")
         shares[tuple(new)] += share
-    return shares
+    return shares, after
 
 
 def same(found, wanted):

@@ -159,3 +159,20 @@ def test_texts_end_with_eos_and_each_has_its_sampling():
     assert audit_loop(served, TARGET, **options).verdict == "exact"
     of_the_first = audit_loop(partial(served, temperatures=(1, 1)), TARGET, **options)
     assert "a different text's sampling, Sampling()" in str(of_the_first)
+
+
+@pytest.mark.parametrize("padding", [[0], [2], []])
+def test_only_padding_may_follow_eos(padding):
+    """A loop that looks for eos in the last token of a round alone goes on after one in the middle (r27, r01)."""
+
+    def generate(look_everywhere, prompt, n_tokens, rng):
+        text, right = [], loop_of()
+        while len(text) < n_tokens and not (2 in text if look_everywhere else text[-1:] == [2]):
+            text += right([*prompt, *text], min(2, n_tokens - len(text)), rng)[len(prompt) + len(text) :]
+        text = text[: text.index(2) + 1] if look_everywhere and 2 in text else text
+        return (text + padding * n_tokens)[:n_tokens] if padding else text
+
+    assert audit_loop(partial(generate, True), TARGET, eos=2).verdict == "exact"
+    found = audit_loop(partial(generate, False), TARGET, eos=2)
+    assert found.verdict == "wrong" and found.distance < 1e-12
+    assert "goes on after eos = 2: tokens 0, 1, 2 follow it" in str(found) and len(found.mistakes) == 1
