@@ -2,11 +2,13 @@
 
 import inspect
 import itertools
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from operator import itemgetter
+from time import monotonic
 from typing import Any
 from zlib import crc32
 
@@ -17,11 +19,13 @@ from ..exact.enumeration import exact_distribution
 from ..exact.table import TableModel
 from ..logits.probs import Sampling
 from .cases import (
+    NAMING,
     TOLERANCE,
     Passed,
-    alike,
     compared,
     entry_like,
+    has,
+    in_time,
     independent,
     largest_difference,
     marginal,
@@ -32,7 +36,7 @@ from . import windows
 from .mistakes import batches
 from .samplers import AllTokens, Made, Recorded, ShortDrafter, check_accepted, check_distribution, kept_of, models
 from .watch import asked, fail, note, told_error, with_progress
-from .windows import BEFORE, N_VOCAB, Window
+from .windows import BEFORE, N_VOCAB, Window, shared
 
 A, B, SHORT, LONG = [0, 1], [1, 1], [1], [0, 1, 1]  # prompts: two of one length, a shorter and a longer one
 MOST_PASSES = 200  # in a run with at most 20 tokens
@@ -71,7 +75,7 @@ def check_batch(serve: Callable[..., Any], *, seed: int = 0, tolerance: float = 
         check_lengths(loop, case)
     check_one_text(serve, rng, tolerance)
     for n, case in enumerate(with_progress("check_batch", cases), 1):
-        check_joint(loop, case, [one for one in cases[n:] if not one.windows], tolerance)
+        check_joint(loop, case, cases, cases[n:], tolerance)
     check_counts(loop, "stop_tokens" in keywords)
     n_passes, least = passes_together(loop), passes_alone(loop)
     if n_passes > least + 1e-9:
@@ -144,8 +148,16 @@ def of_windows(keywords):
             for t, prompt in enumerate(PROMPTS[:n_texts])
         ]
         given = {name: value for name, value in given.items() if name in keywords}
-        about = "texts of different lengths"
-        yield Case(about, PROMPTS[:n_texts], tuple(text.n_tokens for text in texts), K, False, given, tuple(texts))
+        yield Case("few paths", PROMPTS[:n_texts], tuple(text.n_tokens for text in texts), K, False, given, tuple(texts))
+
+
+def facts(case):
+    """What can be said of a case of windows, as parts of a sentence (see windows.py)."""
+    n_texts, which = len(case.windows), next(t for t, window in enumerate(case.windows) if window.opened)
+    yield from (f"with {n} texts{' or more' * (n < 4)}" for n in range(3, n_texts + 1))
+    yield from (f"in text {t}{' or later' * (t < 3)}" for t in range(1, which + 1))
+    yield "in the last text" if which == n_texts - 1 else "in a text before the last"
+    yield from windows.facts(case.windows[which])
 
 
 class ByPrompt:
@@ -201,9 +213,17 @@ class Loop:
             return self.table, self.other
         return [ByPrompt({tuple(w.prompt): w.model(name) for w in case.windows}) for name in ("target", "draft")]
 
-    def distribution(self, case):
-        """The joint distribution of the texts."""
-        return exact_distribution(lambda rng: self.run(case, rng)[0])
+    def distribution(self, case, until=math.inf):
+        """The joint distribution of the texts; CannotEnumerate after the time `until`."""
+        return exact_distribution(in_time(lambda rng: self.run(case, rng)[0], until))
+
+    def is_right(self, case, until, tolerance):
+        """Whether the texts have the wanted distribution; True after the time `until`."""
+        try:
+            late = monotonic() > until
+            return late or has(lambda rng: self.run(case, rng)[0], self.wanted(case), until, tolerance)
+        except AssertionError:
+            return False
 
     def passes(self, case):
         """The distribution of the number of passes, a dict."""
@@ -227,11 +247,18 @@ class Alone:
         return self.serve(SlotModel(self.target.table, 1), self.drafter, [prompt], [n_tokens], rng, self.K)[0]
 
 
-def check_joint(loop, case, others, tolerance):
+def check_joint(loop, case, cases, later, tolerance):
     wanted = loop.wanted(case)
 
     def told(found):
-        return mistake_in_a_batch(loop, case, others, found, wanted), "", f"  {case}"
+        others = [one for one in later if not one.windows]
+        hint = mistake_in_a_batch(loop, case, others, found, wanted)
+        if not hint and case.about not in AREAS:
+            until, small = monotonic() + NAMING, [one for one in cases if one.windows]
+            wrong = [one for one in small if not loop.is_right(one, until, tolerance)]
+            if wrong and monotonic() < until:
+                hint = f"your loop goes wrong {shared(wrong, small, facts)}"
+        return hint or AREAS.get(case.about, AREAS["texts of different lengths"]), "", f"  {case}"
 
     n_again = 1 if case.windows else 12
     compared("your loop", lambda rng: loop.run(case, rng)[0], wanted, told, tolerance=tolerance, n_again=n_again)
@@ -241,11 +268,11 @@ def mistake_in_a_batch(loop, case, others, found, wanted):
     """The mistake in a sentence, from the catalogue's entry with this distribution, here and in other cases."""
     entries = [(mistake.hint, wrong) for mistake in batches.BATCHES for wrong in mistake.variants]
     cases = CASES[0], case, *others  # the first is the shortest, and may be right
-    known = cache(lambda one: found if one is case else loop.distribution(one))
+    known = cache(lambda one, until: found if one is case else loop.distribution(one, until))
 
-    def agrees(wrong):
+    def agrees(wrong, until):
         other = Loop(wrong, loop.table, loop.other)
-        return all(alike(other.distribution(one), known(one)) for one in cases)
+        return all(has(lambda rng: other.run(one, rng)[0], known(one, until), until) for one in cases)  # noqa: B023
 
     if hint := entry_like(entries, agrees):
         return hint
@@ -253,7 +280,7 @@ def mistake_in_a_batch(loop, case, others, found, wanted):
     errors = [largest_difference(marginal(found, of), marginal(wanted, of)) for of in each]
     if max(errors) <= 1e-9:
         return "each text has the target's distribution, but they depend on each other: do they share random numbers?"
-    return AREAS.get(case.about, AREAS["texts of different lengths"])
+    return None
 
 
 def check_one_text(serve, rng, tolerance):

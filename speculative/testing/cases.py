@@ -11,6 +11,8 @@ import contextlib
 import itertools
 import math
 import operator
+from collections import Counter
+from time import monotonic
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from .windows import CertainModel
 TOLERANCE = 1e-12
 MOST_PATHS = 200_000
 N_TIMES = 24
+NAMING = 8.0  # seconds to look for the entry of the catalogue that has a wrong distribution
 MOST_WHOLE = 16  # outcomes of a random whole number; there are at most four tokens
 
 
@@ -72,16 +75,50 @@ def compared(what, run, wanted, told, *, tolerance=TOLERANCE, seen_as=lambda fou
 
 
 def entry_like(entries, agrees):
-    """The sentence of the first entry (sentence, wrong) for which agrees(wrong) is true, or None.
+    """The sentence of the first entry (sentence, wrong) for which agrees(wrong, until) is true, or None.
 
-    agrees(wrong) compares the distribution of the graded code with that of the entry in the same cases. An entry that
-    cannot be applied there does not agree.
+    It compares the distribution of the graded code with that of the entry in the same cases. An entry that cannot be
+    applied there does not agree, and none does after the time `until`, NAMING seconds from now.
     """
+    until = monotonic() + NAMING
     for hint, wrong in entries:
         with contextlib.suppress(AssertionError, AttributeError, CannotEnumerate, IndexError, TypeError, ValueError):
-            if agrees(wrong):
+            if agrees(wrong, until):
                 return hint
     return None
+
+
+def in_time(run, until):
+    """run(rng), which cannot be enumerated after the time `until`."""
+
+    def outcome(rng):
+        if monotonic() > until:
+            raise CannotEnumerate("the time is over")
+        return run(rng)
+
+    return outcome
+
+
+def has(run, wanted, until=math.inf, tolerance=1e-9):
+    """Whether run(rng) has this distribution, up to the rounding of different programs.
+
+    It has not as soon as one outcome is too probable, nor if the time `until` comes first: most wrong programs show
+    that in a few of their paths.
+    """
+    shares = Counter()
+
+    def outcome(rng):
+        found = hashable(run(rng))
+        if shares.total() < 1 - tolerance:  # otherwise this is the most probable path again
+            shares[found] += rng.reached()
+        if shares[found] > wanted.get(found, 0) + tolerance:
+            raise CannotEnumerate("another distribution")
+        return found
+
+    try:
+        return alike(exact_distribution(in_time(outcome, until), n_again=1), wanted, tolerance)
+    except CannotEnumerate:
+        return False
 
 
 def alike(a, b, tolerance=1e-9):

@@ -19,7 +19,7 @@ import numpy as np
 from ..drafters.model import ModelDrafter
 from ..exact.enumeration import exact_distribution, total_variation
 from ..logits.probs import Sampling
-from .cases import entry_like, independent, marginal, up_to
+from .cases import entry_like, has, independent, marginal, up_to
 from .draws import on_cpu
 from .mistakes import models
 from .mistakes.samplers import Loop
@@ -286,28 +286,17 @@ def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
     first = of_first(1, found)  # compared first, which takes one round
     rooms = (lambda n_left, n_text: min(K, n_left - 1)), (lambda n_left, n_text: K)  # up to the end, or always K tokens
 
-    def has(loop, n, wanted):
-        """Whether n tokens have the wanted distribution; given up as soon as a text is too probable."""
-        shares = Counter()
+    def generates(loop, n, wanted, until):
+        return has(lambda rng: loop.generate([*prompt], n, rng).tokens[:n], wanted, min(until, end), ROUNDING)
 
-        def text(rng):
-            new = tuple(map(int, loop.generate([*prompt], n, rng).tokens[:n]))
-            if math.fsum(shares.values()) < 1 - ROUNDING:  # otherwise this is the most probable path again
-                shares[new] += rng.reached()
-            if shares[new] > wanted.get(new, 0) + ROUNDING or monotonic() > end:
-                raise ValueError("not this mistake, or no time is left")
-            return new
-
-        return same(exact_distribution(text), wanted)
-
-    def agrees(wrong):
+    def agrees(wrong, until):
         make, room = wrong
         loop = make(target, drafter, K=K, sampling=sampling)
         loop.room = lambda n_left, n_text: min(K, n_tokens - 1)  # as many as in the first round of n_tokens tokens
-        if not has(loop, 1, first):
+        if not generates(loop, 1, first, until):
             return False
         loop.room = room
-        return has(loop, n_tokens, found)
+        return generates(loop, n_tokens, found, until)
 
     entries = [(hint, (make, room)) for hint, make in known_loops() for room in rooms]
     return [*dict.fromkeys(hint for hint, wrong in entries if entry_like([(hint, wrong)], agrees))]

@@ -45,7 +45,7 @@ def test_right_loops_pass_with_a_note_if_a_text_is_held_back_by_the_other(name, 
 
 
 @pytest.mark.parametrize(("hint", "wrong"), WRONG, ids=map(str, range(len(WRONG))))
-def test_each_mistake_is_named_and_is_none_for_a_single_text(hint, wrong, monkeypatch, simulated_once):
+def test_each_mistake_is_named_and_is_none_for_a_single_text(hint, wrong, monkeypatch):
     loop = Loop(wrong, TableModel.random(2, seed=1), TableModel.random(2, seed=101))
     case = Case("one text", ([0, 1],), (3,), 2)
     assert largest_difference(loop.distribution(case), loop.wanted(case)) < 1e-12
@@ -59,7 +59,7 @@ def test_a_mistake_of_a_single_text_is_named_as_such():
     assert "draw from max(0, p - q)" in told(check_batch, wrong)
 
 
-def test_a_mistake_that_no_entry_has_is_placed(simulated_once):
+def test_a_mistake_that_no_entry_has_is_placed():
     first_alone = changed("__call__", ("- first[i], 0)", "- first[i], 0) + (mask.shape[1] > 3)"))
     assert told(check_batch, first_alone).startswith("your loop goes wrong where")
     number = "u if (t, n) == (0, 0) else 1 - u if (t, n) == (1, 0) else rng.random()"

@@ -35,7 +35,7 @@ def test_exact_but_slow_ones_pass_with_a_note(answer, words, capsys, few_cases):
 
 
 @pytest.mark.parametrize(("answer", "words"), answers("WRONG", samplers))
-def test_the_mistake_is_named(answer, words, request, simulated_once):
+def test_the_mistake_is_named(answer, words, request):
     if "stop" in words[0]:  # looked for after all cases
         request.getfixturevalue("few_cases")
     said = told(check_sampler, answer)
