@@ -16,7 +16,7 @@ from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..exact.table import TableModel
 from ..interfaces import Draft
 from ..logits.probs import Sampling
-from ..tree import n_common
+from ..tree import n_common, texts_of_rows
 from .cases import (
     NAMING,
     NEARLY_CERTAIN,
@@ -36,7 +36,9 @@ from .mistakes import samplers as catalogue
 from .mistakes import verifiers
 from .sources import Sources
 from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source, note, told_error, with_progress
-from .windows import shared, windows
+from .tree_windows import TreeWindow, WindowTree, tree_windows
+from .tree_windows import facts as tree_facts
+from .windows import facts, shared, windows
 
 PROMPT = [2, 1]
 FEW_PATHS = 150  # if two tokens take no more than these, three are enumerated as well
@@ -52,6 +54,7 @@ def check_sampler(
     with_models: bool = False,
     tolerance: float = TOLERANCE,
     look_back: bool = True,
+    trees: bool = False,
 ) -> str:
     """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
@@ -78,6 +81,9 @@ def check_sampler(
         The largest error of a probability that counts as rounding: 1e-6 for a sampler in float32.
     look_back
         Whether the samplers call sampling(logits, tokens) rather than sampling(logits).
+    trees
+        Whether drafts may branch: then the drafters propose trees as well, the target takes target(tokens, n_last,
+        parents), and samplings are called as sampling(logits, tokens, parents).
     """
     rng = np.random.default_rng(seed)
     target, other = models(rng)
@@ -112,6 +118,9 @@ def check_sampler(
         check_distribution(replace(made(drafter, 2, greedy, TIED), target=tied))
     cases = [*windows(look_back, takes_stops)]
     check_windows(made(draft, 1, usual), cases, target_sampling, seed)
+    if trees:
+        cases += (in_trees := [*tree_windows(look_back, takes_stops)])
+        check_windows(made(draft, 1, usual), in_trees, target_sampling, seed, tree_facts)
     check_counts(made(draft, 3), takes_stops)
     note_wasted_calls(made(ModelDrafter(target.table, sampling=greedy), 2, greedy))
     return Passed(
@@ -236,25 +245,33 @@ def nearly_certain(made):
         yield replace(made, target=target, drafter=drafter, K=1, case=case, prompt=[0])
 
 
-def check_windows(made, cases, target_sampling, seed):
+def check_windows(made, cases, target_sampling, seed, facts=facts):
     """The distribution where all is certain but one token or two, in a text that ends at n_ctx or before it."""
 
     def of(window):
         room = len(window.prompt) + window.n_tokens + window.near
         table, other = (window.model(name, seed, room + made.overshoots * 20) for name in ("target", "draft"))
         sampling = replace(window.sampling, temperature=0) if window.greedy else window.sampling
+        drafter = ModelDrafter(other, sampling=sampling)
+        target = Target(table, made.target.calls)
+        if facts is tree_facts:
+            drafter = WindowTree(window, target, other, sampling)
         return replace(
-            made, target=Target(table, made.target.calls), drafter=ModelDrafter(other, sampling=sampling), K=window.K,
+            made, target=target, drafter=drafter, K=window.K,
             sampling=target_sampling or window.sampling, case=str(window), prompt=window.prompt, stops=window.stops,
             elsewhere=elsewhere,
         )  # fmt: skip
 
     @cache
     def elsewhere():
-        """(case, sampler, n_tokens, whether it is right) of each case; none if there is no time."""
-        until, tries = monotonic() + NAMING, ((w, of(w)) for w in cases)
-        found = [(w, one, w.n_tokens, is_right(one, w.n_tokens, until)) for w, one in tries]
-        return found if monotonic() < until else []
+        """(case, sampler, n_tokens, whether it is right) of each case for which there is time."""
+        until, found = monotonic() + NAMING, []
+        for window in cases:
+            right = is_right(one := of(window), window.n_tokens, until)
+            if monotonic() > until:
+                break
+            found.append((window, one, window.n_tokens, right))
+        return found
 
     for window in with_progress("check_sampler", cases):
         check_distribution(of(window), (window.n_tokens,), n_again=1)
@@ -330,21 +347,25 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
     if hint := entry_like(known_samplers(made, known), agrees):
         return hint
     if wrong := [window for window, *_, right in made.elsewhere() if not right]:
-        return f"your sampler goes wrong {shared(wrong, [window for window, *_ in made.elsewhere()])}"
+        cases = [window for window, *_ in made.elsewhere()]
+        in_trees, of = ("in trees, ", tree_facts) if isinstance(wrong[0], TreeWindow) else ("", facts)
+        return f"your sampler goes wrong {in_trees}{shared(wrong, cases, of)}"
     return unknown_mistake(distribution, wanted, made, n_tokens, known)
 
 
 def known_samplers(made, known):
     """(hint, class of samplers) of the entries that may be wrong here; cases with K = 1 came before the others."""
+    if isinstance(made.drafter, WindowTree):
+        return loops(catalogue.IN_TREES, verifiers.TREES, catalogue.TreeLoop)
     return loops(known, ()) if known else loops(AROUND, ONE if made.K == 1 else SEVERAL)
 
 
-def loops(around, inside):
+def loops(around, inside, base=catalogue.Loop):
     """(hint, class of samplers) of entries that are wrong around a verifier, and of wrong verifiers."""
     for mistake in around:
         yield from ((mistake.hint, make) for make in mistake.variants)
     for mistake in inside:
-        yield from ((mistake.hint, catalogue.loop(verifier=staticmethod(wrong))) for wrong in mistake.variants)
+        yield from ((mistake.hint, catalogue.loop(base, verifier=staticmethod(wrong))) for wrong in mistake.variants)
 
 
 def unknown_mistake(distribution, wanted, made, n_tokens, known):
@@ -492,7 +513,7 @@ def note_wasted_calls(made):
 class Target:
     """A language model on a TableModel that enforces its n_ctx and detects endless loops."""
 
-    n_ctx, question = 12, ([], 0)
+    n_ctx, question, tree = 12, ([], 0), None  # tree: the text and the draft tokens of the last draft that branches
 
     def __init__(self, table, calls):
         self.table, self.n_vocab, self.n_ctx = table, table.n_vocab, table.n_ctx
@@ -506,18 +527,29 @@ class Target:
                 "is no result; each round adds at least one token, also if nothing is drafted (k = 0)"
             )
 
-    def __call__(self, tokens, n_last=1):
+    def __call__(self, tokens, n_last=1, parents=()):
         self.count()
-        tokens = [operator.index(token) for token in tokens]
+        tokens, parents = ([operator.index(one) for one in given] for given in (tokens, parents))
         self.question = tokens, n_last
-        if len(tokens) > self.n_ctx:
+        if not parents and tokens == self.tree:
             fail(
-                f"your sampler asks the target about {len(tokens)} tokens, and its n_ctx is {self.n_ctx}: draft at "
+                "your sampler asks the target about a tree as if it were a chain: pass its parents, "
+                "target([*tokens, *draft.tokens], n_last=n + 1, parents=draft.parents)"
+            )
+        if parents and (len(parents) >= len(tokens) or any(not -1 <= one < i for i, one in enumerate(parents))):
+            fail(
+                f"your sampler asks the target with parents that are no tree, {parents} for {len(tokens)} tokens: the "
+                "last len(parents) tokens are the draft, and each parent is -1 or the index of an earlier one"
+            )
+        texts = texts_of_rows(tokens, n_last, parents) if parents else [tokens]  # a tree is as long as its paths
+        if (n := max(map(len, texts))) > self.n_ctx:
+            fail(
+                f"your sampler asks the target about {n} tokens, and its n_ctx is {self.n_ctx}: draft at "
                 "most min(K, remaining - 1, n_ctx - len(tokens) - 1)"
             )
         if not 1 <= n_last <= len(tokens):
             fail(f"your sampler asks the target for the last n_last = {n_last} rows of {len(tokens)} tokens{ROWS}")
-        return self.table(tokens, n_last)
+        return np.array([self.table(text)[0] for text in texts]) if parents else self.table(tokens, n_last)
 
 
 class Recorded:

@@ -126,7 +126,7 @@ def variant(right, method, names, changes, part):
     if not method:
         return Edit(right, changes, names, part)
     of_class = right if isinstance(right, type) else type(right)
-    edit = Edit(vars(of_class)[method], changes, names, part)
+    edit = Edit(inspect.getattr_static(of_class, method), changes, names, part)
     wrong = type(of_class.__name__, (of_class,), {method: edit, "edit": staticmethod(edit)})
     return wrong if right is of_class else wrong()
 

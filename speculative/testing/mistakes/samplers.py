@@ -18,6 +18,7 @@ from ...logits.grammar import Grammar
 from ...logits.look_back import FrequencyPenalty
 from ...logits.probs import Sampling, residual, sample_token
 from ...rng import Recorder
+from ...tree import depths, is_chain, path, texts_of_rows
 from ...verifiers.rejection import rejection
 from .edits import read
 from .verifiers import Repeated
@@ -86,8 +87,26 @@ class Loop:
         return collect(text[:n_prompt], found)
 
 
-def loop(**steps):
-    return type("Loop", (Loop,), steps)
+class TreeLoop(Loop):
+    """The loop for drafts that branch."""
+
+    def propose(self, text, k, rng):
+        self.draft = self.drafter.propose(text, k, rng)
+        return self.draft
+
+    def rows(self, text, drafted):
+        tokens, parents = [*text, *drafted], self.draft.parents.tolist()
+        options = {} if is_chain(parents) else {"parents": parents}
+        return self.looked(self.target(tokens, n_last=len(drafted) + 1, **options), tokens, parents)
+
+    def looked(self, logits, tokens, parents):
+        """The target's distributions, each row given the tokens on its own path."""
+        texts = texts_of_rows(tokens, len(logits), parents)
+        return np.concatenate([self.sampling(row[None], text) for row, text in zip(logits, texts)])
+
+
+def loop(base=Loop, **steps):
+    return type(base.__name__, (base,), steps)
 
 
 # ------------------------------------------------------------------------------------------------ called by edits
@@ -134,6 +153,23 @@ def rows_as_planned(loop, tokens, k):
     return loop.sampling(loop.target(tokens, n_last=min(k + 1, len(tokens))), tokens)
 
 
+def first_branch(text, tokens, parents):
+    """For each row, the text and as many tokens of the first branch as the row's own path has."""
+    branch = path(parents, max(range(len(parents)), key=lambda node: (is_first(parents, node), node), default=-1))
+    return [[*text, *(tokens[node] for node in branch[: depth + 1])] for depth in [-1, *depths(parents)]]
+
+
+def is_first(parents, node):
+    """Whether a node and all above it are first siblings."""
+    return all(parents[i] not in parents[:i] for i in path(parents, node))
+
+
+def siblings_too(text, tokens, parents):
+    """For each row, the text, its path and the elder siblings of its node."""
+    seen = ({*path(parents, i), *(j for j in range(i) if parents[j] == parents[i])} for i in range(len(parents)))
+    return [text, *([*text, *(tokens[node] for node in sorted(nodes))] for nodes in seen)]
+
+
 # ------------------------------------------------------------------------------------------------ programs
 
 
@@ -151,7 +187,7 @@ class OneNoise(Loop):
         return Verdict(len(draft.tokens), sample_token(rows[-1], rng))
 
 
-SECTIONS = read(Path(__file__).with_suffix(".txt"), {"Loop": Loop}, globals())
-SAMPLING, LOOPS, LOOKING_BACK, OTHERWISE = SECTIONS.values()
+SECTIONS = read(Path(__file__).with_suffix(".txt"), {"Loop": Loop, "TreeLoop": TreeLoop}, globals())
+SAMPLING, LOOPS, LOOKING_BACK, OTHERWISE, IN_TREES = SECTIONS.values()
 ROW_I = "; row i of sampling(logits, tokens) looks at the text and the first i draft tokens"
 LOOKING_BACK = [replace(mistake, hint=mistake.hint + ROW_I) for mistake in LOOKING_BACK]
