@@ -18,6 +18,7 @@ from ..drafters.model import ModelDrafter
 from ..exact.enumeration import exact_distribution
 from ..exact.table import TableModel
 from ..logits.probs import Sampling
+from . import windows
 from .cases import (
     NAMING,
     TOLERANCE,
@@ -27,16 +28,16 @@ from .cases import (
     has,
     in_time,
     independent,
+    is_right,
     largest_difference,
     marginal,
     shortened,
     up_to,
 )
-from . import windows
 from .mistakes import batches
 from .samplers import AllTokens, Made, Recorded, ShortDrafter, check_accepted, check_distribution, kept_of, models
 from .watch import asked, fail, note, told_error, with_progress
-from .windows import BEFORE, N_VOCAB, Window, shared
+from .windows import BEFORE, LEFT, N_VOCAB, Window, shared
 
 A, B, SHORT, LONG = [0, 1], [1, 1], [1], [0, 1, 1]  # prompts: two of one length, a shorter and a longer one
 MOST_PASSES = 200  # in a run with at most 20 tokens
@@ -118,6 +119,7 @@ CASES = [
     Case("three texts", (A, SHORT, LONG), (1, 2, 2), 1),
 ]
 PROMPTS = [0, 0], [1], [2, 1, 0], [0, 1]  # none is the beginning of another text
+FEW_PATHS = "few paths"
 HELD = Case("", (A, B), (3, 3), 1)
 STOPS = [Case("a stop token", (A, B), (3, 3), 1, False, {"stop_tokens": {1}})]
 AREAS = {  # the topic of the first case that goes wrong, if no entry of the catalogue has the distribution
@@ -136,19 +138,20 @@ AREAS = {  # the topic of the first case that goes wrong, if no entry of the cat
 
 
 def of_windows(keywords):
-    """Cases of up to four texts, of which one is open in one place: each of them with each number of draft tokens."""
-    places = [(n_texts, i) for n_texts in range(2, 5) for i in range(n_texts)]
-    shapes = [(K, i) for K in range(1, 5) for i in range(K + 1)]
-    for n, ((n_texts, which), (K, i)) in enumerate(zip(places * 7, itertools.cycle(shapes))):
-        stops = windows.STOPS[n % 3 * ("stop_tokens" in keywords)]
-        sampling = windows.SAMPLINGS[n % 7 * ("sampling" in keywords)]
-        given = {"stop_tokens": {*stops}, "sampling": sampling}
-        texts = [
-            Window(K, (i,) * (t == which), BEFORE[(n + t) % 3][-(n // 4 % 2)], (n // 9 + t) % 4, prompt, sampling, stops)
-            for t, prompt in enumerate(PROMPTS[:n_texts])
-        ]
-        given = {name: value for name, value in given.items() if name in keywords}
-        yield Case("few paths", PROMPTS[:n_texts], tuple(text.n_tokens for text in texts), K, False, given, tuple(texts))
+    """Cases of up to four texts, one of which is open in one position: each text, each position of each K up to 4."""
+    texts = [(n_texts, i) for n_texts in range(2, 5) for i in range(n_texts)] * 7
+    places, rounds = itertools.cycle([place for place in windows.PLACES if place[0] < 5]), [*BEFORE.values()]
+    for n, ((n_texts, which), (K, i)) in enumerate(zip(texts, places)):
+        options = {"stop_tokens": windows.STOPS[n % 3], "sampling": windows.SAMPLINGS[n % 9]}
+        options = {name: value for name, value in options.items() if name in keywords}
+        of_texts = []
+        for t, prompt in enumerate(PROMPTS[:n_texts]):
+            before, left = rounds[(n + t) % 3][-(n // 4 % 2)], LEFT[(n // 9 + t) % 4]
+            stops, sampling = options.get("stop_tokens", ()), options.get("sampling", Sampling())
+            of_texts.append(Window(K, (i,) * (t == which), before, left, prompt, sampling, stops))
+        options |= {"stop_tokens": {*stops}} if "stop_tokens" in options else {}
+        n_tokens = tuple(window.n_tokens for window in of_texts)
+        yield Case(FEW_PATHS, PROMPTS[:n_texts], n_tokens, K, False, options, tuple(of_texts))
 
 
 def facts(case):
@@ -184,7 +187,7 @@ class Loop:
     """A loop over several texts, with the models of its cases."""
 
     def __init__(self, serve, table, other):
-        self.serve, self.table, self.other = serve, table, other
+        self.serve, self.table, self.other, self.of_windows = serve, table, other, {}
 
     def run(self, case, rng, drafter=None):
         """(the texts, a tuple of tuples; the result as it was returned; the target; the drafter)."""
@@ -206,24 +209,23 @@ class Loop:
             fail(hint, f"  for {case}")
         return texts, result, target, drafter
 
-    @cache
     def models(self, case):
         """The tables of target and draft."""
         if not case.windows:
             return self.table, self.other
-        return [ByPrompt({tuple(w.prompt): w.model(name) for w in case.windows}) for name in ("target", "draft")]
+        if case not in self.of_windows:
+            self.of_windows[case] = [
+                ByPrompt({tuple(window.prompt): window.model(name) for window in case.windows})
+                for name in ("target", "draft")
+            ]
+        return self.of_windows[case]
 
     def distribution(self, case, until=math.inf):
         """The joint distribution of the texts; CannotEnumerate after the time `until`."""
         return exact_distribution(in_time(lambda rng: self.run(case, rng)[0], until))
 
     def is_right(self, case, until, tolerance):
-        """Whether the texts have the wanted distribution; True after the time `until`."""
-        try:
-            late = monotonic() > until
-            return late or has(lambda rng: self.run(case, rng)[0], self.wanted(case), until, tolerance)
-        except AssertionError:
-            return False
+        return is_right(lambda rng: self.run(case, rng)[0], self.wanted(case), until, tolerance)
 
     def passes(self, case):
         """The distribution of the number of passes, a dict."""
@@ -233,7 +235,9 @@ class Loop:
         """The product of the target's own distributions, each text cut at its first stop token."""
         keywords = case.keywords or {}
         sampling, stops = keywords.get("sampling", Sampling()), keywords.get("stop_tokens", ())
-        whole = [self.models(case)[0].distribution(prompt, n, sampling) for prompt, n in zip(case.prompts, case.n_tokens)]
+        whole = [
+            self.models(case)[0].distribution(prompt, n, sampling) for prompt, n in zip(case.prompts, case.n_tokens)
+        ]
         return independent([marginal(one, lambda tokens: up_to(tokens, stops)) for one in whole])
 
 

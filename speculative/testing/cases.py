@@ -22,7 +22,6 @@ from ..logits.probs import sample_distinct, sample_token
 from ..tree import chain, children, depth_of, is_chain
 from .sources import Sources
 from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source
-from .windows import CertainModel
 
 TOLERANCE = 1e-12
 MOST_PATHS = 200_000
@@ -118,6 +117,14 @@ def has(run, wanted, until=math.inf, tolerance=1e-9):
     try:
         return alike(exact_distribution(in_time(outcome, until), n_again=1), wanted, tolerance)
     except CannotEnumerate:
+        return False
+
+
+def is_right(run, wanted, until, tolerance=1e-9):
+    """Whether run(rng) has the wanted distribution, and no error; True after the time `until`."""
+    try:
+        return monotonic() > until or has(run, wanted, until, tolerance)
+    except AssertionError:
         return False
 
 
@@ -258,16 +265,6 @@ WAYS = {  # (q [n_vocab], k, rng) -> up to k siblings in order, each (token, the
 }
 
 
-class Rows(dict):
-    """Rows that are computed where they are asked for."""
-
-    def __init__(self, row):
-        self.row = row
-
-    def __missing__(self, tokens):
-        return self.setdefault(tokens, self.row(tokens))
-
-
 class Case:
     """Distributions that depend on the tokens before them: p and q, dicts from a tuple of tokens to a row [n_vocab].
 
@@ -281,49 +278,41 @@ class Case:
     rng : np.random.Generator
     way : str
         How siblings are drawn, a key of WAYS.
-    opened : collection of int, optional
-        In a chain, the lengths at which p and q are not certain (see windows.py), instead of a kind. In a tree, the
-        nodes whose children are drawn in that way; others are the most likely. -1 stands for the text.
     """
 
-    def __init__(self, n_vocab, shape, kind, rng, way="drawn independently", opened=None):
-        self.n_vocab, self.kind, self.way, self.p, self.q, self.opened = n_vocab, kind, way, {}, {}, opened
+    def __init__(self, n_vocab, shape, kind, rng, way="drawn independently"):
+        self.n_vocab, self.kind, self.way, self.p, self.q = n_vocab, kind, way, {}, {}
         self.parents = chain(shape).tolist() if np.ndim(shape) == 0 else list(shape)
         self.K = depth_of(self.parents)
-        if is_chain(self.parents) and opened is not None:
-            seed = int(rng.integers(1000))
-            self.p, self.q = (Rows(CertainModel(name, opened, seed=seed).probs) for name in ("target", "draft"))
-            self.opened = None
-            return
         for length in range(self.K + 1):
             for tokens in itertools.product(range(n_vocab), repeat=length):
                 self.p[tokens], self.q[tokens] = random_pair(rng, n_vocab, kind)
 
+    def probability(self, tokens, n_given=0):
+        """The target's probability of a tuple of tokens, given the first n_given of them."""
+        return math.prod(self.p[tokens[:i]][tokens[i]] for i in range(n_given, len(tokens)))
+
     def wanted(self):
         """The target's distribution of K + 1 tokens."""
-        return self.longer({(): 1.0})
-
-    def longer(self, found):
-        """A distribution of up to K + 1 tokens, continued by the target to K + 1."""
-        for n in range(self.K + 1):
-            for tokens in [tokens for tokens in found if len(tokens) == n]:
-                share = found.pop(tokens)
-                for x in np.flatnonzero(self.p[tokens]):
-                    longer = (*tokens, int(x))
-                    found[longer] = found.get(longer, 0) + share * self.p[tokens][x]
-        return found
+        texts = itertools.product(range(self.n_vocab), repeat=self.K + 1)
+        return {tokens: self.probability(tokens) for tokens in texts}
 
     def continued(self, runs):
         """The distribution of K + 1 tokens: the tokens that a run adds, continued by the target."""
-        return self.longer(marginal(runs, lambda run: (*run[0][: run[1]], run[2])))
+        distribution = {}
+        for (drafted, n_accepted, next_token), share in runs.items():
+            tokens = *drafted[:n_accepted], next_token
+            for rest in itertools.product(range(self.n_vocab), repeat=self.K + 1 - len(tokens)):
+                text = tokens + rest
+                distribution[text] = distribution.get(text, 0) + share * self.probability(text, len(tokens))
+        return distribution
 
     def drawn(self, rng):
         """(draft, target_probs), with tokens drawn from q; siblings in this case's way."""
         paths, rows = {-1: ()}, {}
         for node in range(-1, len(self.parents)):
             below = children(self.parents, node) if node in paths else []
-            way = self.way if self.opened is None or node in self.opened else "the most likely"
-            siblings = WAYS[way](self.q[paths[node]], len(below), rng) if below else []
+            siblings = WAYS[self.way](self.q[paths[node]], len(below), rng) if below else []
             for child, (token, row) in zip(below, siblings):
                 paths[child], rows[child] = (*paths[node], int(token)), row
         nodes = sorted(rows)

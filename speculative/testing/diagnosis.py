@@ -310,7 +310,9 @@ def with_several_tokens(verifier):
 
 
 def of_the_case(verifier, case):
-    """The first acceptance in the failed case that differs from rejection sampling."""
+    """The first acceptance in the failed case that differs from rejection sampling; None in a window."""
+    if case.kind == "certain":
+        return None
     for tokens in itertools.product(range(case.n_vocab), repeat=case.K):
         p, q = (np.array([rows[tokens[:i]] for i in range(case.K + 1)]) for rows in (case.p, case.q))
         if not all(q[i, x] > 0 for i, x in enumerate(tokens)):
@@ -382,7 +384,7 @@ def draws_nothing(verifier):
 
 
 def mistake_on_a_tree(verifier, failed, passed):
-    """The same on a tree; `passed` contains the cases before it."""
+    """The same on a tree, or None in a window; `passed` contains the cases before it."""
     hint = named(verifier, "sure")[0] or named(verifier, "trees")[0] or named(verifier, "zeros")[0]
     trees = [other for other in passed if not is_chain(other.parents)]
     if hint:
@@ -392,6 +394,8 @@ def mistake_on_a_tree(verifier, failed, passed):
             "right for trees of depth 1, but not below: after a node is accepted its children meet "
             "target_probs[node + 1], with new uniform numbers"
         )
+    if failed.kind == "certain":
+        return None
     before = trees[0].way if trees else "in chains"
     return (
         f"right for siblings {before}, but not for siblings {failed.way} ({failed.kind}): row j of draft.probs is the "

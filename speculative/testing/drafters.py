@@ -72,24 +72,23 @@ def check_drafter(drafter: Drafter, *, n_vocab: int | None = None, seed: int = 0
 
 
 def deeper(makers, drafter, n_vocab, seed):
-    """(drafter, text, K, n_vocab) with texts of all tokens and of up to 12, and K from 3, as long as paths are few."""
+    """(drafter, text, K, n_vocab) for texts of all tokens and of up to 12, K up to 6, while there are FEW drafts."""
     rng, drafter = np.random.default_rng(seed), inheriting(drafter, Sampling())
     n_vocab = n_vocab or propose(drafter, [0], 1, np.random.default_rng(0), None)[1].shape[1]
     n_ctx = getattr(getattr(drafter, "model", None), "n_ctx", 64)
     for make, length in itertools.product(makers, (1, 2, 3, 5, 8, 12)):
-        for K in range(1, 7):
+        for K in range(1, min(6, n_ctx - length) + 1):
             text = rng.integers(0, min(n_vocab, 6), length).tolist()
-            if length + K > n_ctx or n_paths(make(drafter), text, K, n_vocab) > FEW:
+            question = make(drafter), text, K, n_vocab
+            try:
+                exact_distribution(lambda rng, asked=question: drafted(rng, *asked), max_leaves=FEW, n_again=0)
+            except CannotEnumerate:
                 break
             yield make(drafter), text, K, n_vocab
 
 
-def n_paths(drafter, text, K, n_vocab):
-    """The number of drafts of K tokens, as those of fewer tell; FEW + 1 if they are many."""
-    try:
-        return len(exact_distribution(lambda rng: hashable(propose(drafter, list(text), K, rng, n_vocab)), max_leaves=FEW, n_again=0))
-    except CannotEnumerate:
-        return FEW + 1
+def drafted(rng, drafter, text, K, n_vocab):
+    return hashable(propose(drafter, list(text), K, rng, n_vocab))
 
 
 def check_question(drafter, prompt, K, n_vocab, sampling):

@@ -169,8 +169,7 @@ def own_distribution(model, prompt, n_tokens, sampling, eos):
 
 
 def taken(generate, prompts, is_batch, n_tokens, seconds, eos):
-    """(dict texts -> probability, the number of paths, the probability that they cover, a sentence if a text goes on).
-    """
+    """(dict texts -> probability, number of paths, the probability that they cover, a sentence if a text goes on)."""
     found, paths, end = Counter(), 0, monotonic() + seconds
     takes_rng, draws = "rng" in inspect.signature(generate).parameters, nullcontext
     if "torch" in sys.modules and not takes_rng:

@@ -16,7 +16,7 @@ from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..exact.table import TableModel
 from ..interfaces import Draft
 from ..logits.probs import Sampling
-from ..tree import n_common, texts_of_rows
+from ..tree import is_chain, n_common, texts_of_rows
 from .cases import (
     NAMING,
     NEARLY_CERTAIN,
@@ -27,6 +27,7 @@ from .cases import (
     compared,
     entry_like,
     has,
+    is_right,
     largest_difference,
     marginal,
     shortened,
@@ -35,9 +36,9 @@ from .cases import (
 from .mistakes import samplers as catalogue
 from .mistakes import verifiers
 from .sources import Sources
-from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source, note, told_error, with_progress
 from .tree_windows import TreeWindow, WindowTree, tree_windows
 from .tree_windows import facts as tree_facts
+from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source, note, told_error, with_progress
 from .windows import facts, shared, windows
 
 PROMPT = [2, 1]
@@ -58,11 +59,13 @@ def check_sampler(
 ) -> str:
     """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
-    Checks the joint distribution of up to three tokens, at three temperatures and with four drafters, with top-k and
-    top-p, with a history-dependent sampling, where n_ctx is close, and where two tokens are equally probable at
-    temperature 0; the number of tokens, up to n_ctx; and a stop token, for each number of tokens. If the result has
-    `stats.accepted`, it is compared with the draft tokens that are in the text. Prints a note if a sampler is exact but
-    slower than it could be, and returns one line that lists the checks.
+    Checks the joint distribution of up to three tokens with four drafters, with probabilities close to 0 and 1, with a
+    history-dependent sampling, where n_ctx is close, and where two tokens are equally probable at temperature 0; the
+    number of tokens, up to n_ctx; and a stop token, for each number of tokens. Then the distribution in windows, which
+    cover by design each position of a round for K = 1 to 6, after each kind of round before, in up to four rounds, at
+    each end of the text, with ten samplings and up to two stop tokens (windows.py). If the result has `stats.accepted`,
+    it is compared with the draft tokens that are in the text. Prints a note if a sampler is exact but slower than it
+    could be, and returns one line that lists the checks.
 
     Parameters
     ----------
@@ -104,6 +107,9 @@ def check_sampler(
     takes_stops = takes_stop_tokens(made(draft, 1))
     for name, K in itertools.product(drafters, (1, 2)):
         check_distribution(made(drafters[name](Sampling()), K, usual, f"K = {K}, {usual}, {name}"))
+    for sampling in (Sampling(temperature=0.5), Sampling(top_k=2)) if target_sampling is None else ():
+        drafter = ModelDrafter(other, sampling=sampling)
+        check_distribution(made(drafter, 2, sampling, f"K = 2, {sampling}, a draft model"))
     if takes_stops:
         check_stops(made(draft, 2, usual), made(draft, 3, usual))
     if target_sampling is None and look_back:  # a sampling that is some function of all tokens before a row
@@ -112,20 +118,23 @@ def check_sampler(
         check_distribution(made(drafter, 2, sampling, "K = 2, a sampling that looks back"), (3,), LOOKING_BACK)
     for sure in nearly_certain(made(draft, 1, usual)):
         check_distribution(sure, (2,))
+    if not with_models:
+        for n_left in range(4):
+            near = [*PROMPT * 6][: target.n_ctx - 3 - n_left]
+            case = f"K = 2, a prompt of {len(near)} tokens, n_ctx = {target.n_ctx}"
+            check_distribution(made(draft, 2, usual, case, prompt=near), (3,))
     greedy, tied = Sampling(temperature=0), Target(TableModel([[0.2, 0.4, 0.4]] * 3, target.n_ctx), target.calls)
     if target_sampling is None:
         drafter = ModelDrafter(other, sampling=greedy)
         check_distribution(replace(made(drafter, 2, greedy, TIED), target=tied))
-    cases = [*windows(look_back, takes_stops)]
+    cases = [*windows(look_back, takes_stops), *(tree_windows(look_back, takes_stops) if trees else ())]
     check_windows(made(draft, 1, usual), cases, target_sampling, seed)
-    if trees:
-        cases += (in_trees := [*tree_windows(look_back, takes_stops)])
-        check_windows(made(draft, 1, usual), in_trees, target_sampling, seed, tree_facts)
     check_counts(made(draft, 3), takes_stops)
     note_wasted_calls(made(ModelDrafter(target.table, sampling=greedy), 2, greedy))
+    in_all = ", with ten samplings" * (target_sampling is None and look_back) + ", and in trees" * trees
     return Passed(
-        f"check_sampler: the text has the target's distribution, to {tolerance:g}, in {len(cases)} cases with "
-        f"{len(drafters)} drafters, at several temperatures, with top-k and top-p, and as many tokens as asked for"
+        f"check_sampler: the text has the target's distribution, to {tolerance:g}, with {len(drafters)} drafters and in "
+        f"{len(cases)} windows: K = 1 to 6, each position of a round, after each kind of round{in_all}"
     )
 
 
@@ -202,6 +211,9 @@ class Made:
         whole = self.target.table.distribution(self.prompt, n_tokens, self.sampling)
         return marginal(whole, lambda tokens: up_to(tokens, self.stops))
 
+    def is_right(self, n_tokens, until):
+        return is_right(partial(self.text, n_tokens), self.wanted(n_tokens), until, self.tolerance)
+
     def is_like(self, make, n_tokens, wanted, until):
         """Whether n_tokens tokens have this distribution, from a second sampler with the same parts."""
         if self.overshoots and make.room is catalogue.Loop.room:  # like a function that always drafts K tokens
@@ -245,44 +257,38 @@ def nearly_certain(made):
         yield replace(made, target=target, drafter=drafter, K=1, case=case, prompt=[0])
 
 
-def check_windows(made, cases, target_sampling, seed, facts=facts):
-    """The distribution where all is certain but one token or two, in a text that ends at n_ctx or before it."""
-
-    def of(window):
-        room = len(window.prompt) + window.n_tokens + window.near
-        table, other = (window.model(name, seed, room + made.overshoots * 20) for name in ("target", "draft"))
-        sampling = replace(window.sampling, temperature=0) if window.greedy else window.sampling
-        drafter = ModelDrafter(other, sampling=sampling)
-        target = Target(table, made.target.calls)
-        if facts is tree_facts:
-            drafter = WindowTree(window, target, other, sampling)
-        return replace(
-            made, target=target, drafter=drafter, K=window.K,
-            sampling=target_sampling or window.sampling, case=str(window), prompt=window.prompt, stops=window.stops,
-            elsewhere=elsewhere,
-        )  # fmt: skip
+def check_windows(made, cases, target_sampling, seed):
+    """The distribution in each window (windows.py, tree_windows.py)."""
 
     @cache
-    def elsewhere():
-        """(case, sampler, n_tokens, whether it is right) of each case for which there is time."""
-        until, found = monotonic() + NAMING, []
-        for window in cases:
-            right = is_right(one := of(window), window.n_tokens, until)
+    def elsewhere(kind):
+        """(window, sampler, whether it is right) of each window of a kind for which there is time."""
+        until, results = monotonic() + NAMING, []
+        for window in [window for window in cases if type(window) is kind]:
+            sampler = in_window(made, window, seed, target_sampling)
+            result = window, sampler, sampler.is_right(window.n_tokens, until)
             if monotonic() > until:
                 break
-            found.append((window, one, window.n_tokens, right))
-        return found
+            results.append(result)
+        return results
 
     for window in with_progress("check_sampler", cases):
-        check_distribution(of(window), (window.n_tokens,), n_again=1)
+        sampler = in_window(made, window, seed, target_sampling, partial(elsewhere, type(window)))
+        check_distribution(sampler, (window.n_tokens,), n_again=1)
 
 
-def is_right(made, n_tokens, until):
-    """Whether n_tokens tokens have the target's distribution; True after the time `until`."""
-    try:
-        return monotonic() > until or has(partial(made.text, n_tokens), made.wanted(n_tokens), until, made.tolerance)
-    except AssertionError:
-        return False
+def in_window(made, window, seed, target_sampling=None, elsewhere=list):
+    """The sampler in a window; the text ends at n_ctx or before it."""
+    room = len(window.prompt) + window.n_tokens + window.near + 20 * made.overshoots
+    table, other = (window.model(name, seed, room) for name in ("target", "draft"))
+    sampling = replace(window.sampling, temperature=0) if window.greedy else window.sampling
+    drafter, target = ModelDrafter(other, sampling=sampling), Target(table, made.target.calls)
+    if isinstance(window, TreeWindow):
+        drafter = target.drafter = WindowTree(window, table, other, sampling)
+    return replace(
+        made, target=target, drafter=drafter, K=window.K, sampling=target_sampling or window.sampling,
+        case=str(window), prompt=window.prompt, stops=window.stops, elsewhere=elsewhere,
+    )  # fmt: skip
 
 
 def check_distribution(made, counts=(1, 2, 3), known=None, **options):
@@ -341,15 +347,15 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
             return False
         if known is None and not all(other.is_like(make, 2, one, until) for other, one in in_others()):
             return False
-        windows = made.elsewhere()  # is the entry wrong in the same ones?
-        return all(is_right(replace(one, make=make), n, until) == right for _, one, n, right in windows)
+        in_windows = made.elsewhere()  # an entry that is like it is wrong in the same ones
+        likes = ((replace(other, make=make), window.n_tokens, right) for window, other, right in in_windows)
+        return all(other.is_right(n, until) == right for other, n, right in likes)
 
     if hint := entry_like(known_samplers(made, known), agrees):
         return hint
-    if wrong := [window for window, *_, right in made.elsewhere() if not right]:
-        cases = [window for window, *_ in made.elsewhere()]
+    if wrong := [window for window, _, right in made.elsewhere() if not right]:
         in_trees, of = ("in trees, ", tree_facts) if isinstance(wrong[0], TreeWindow) else ("", facts)
-        return f"your sampler goes wrong {in_trees}{shared(wrong, cases, of)}"
+        return f"your sampler goes wrong {in_trees}{shared(wrong, [window for window, *_ in made.elsewhere()], of)}"
     return unknown_mistake(distribution, wanted, made, n_tokens, known)
 
 
@@ -513,7 +519,7 @@ def note_wasted_calls(made):
 class Target:
     """A language model on a TableModel that enforces its n_ctx and detects endless loops."""
 
-    n_ctx, question, tree = 12, ([], 0), None  # tree: the text and the draft tokens of the last draft that branches
+    n_ctx, question, drafter = 12, ([], 0), None  # drafter: a WindowTree
 
     def __init__(self, table, calls):
         self.table, self.n_vocab, self.n_ctx = table, table.n_vocab, table.n_ctx
@@ -531,7 +537,8 @@ class Target:
         self.count()
         tokens, parents = ([operator.index(one) for one in given] for given in (tokens, parents))
         self.question = tokens, n_last
-        if not parents and tokens == self.tree:
+        drafted, above = self.drafter.drafted if self.drafter else ([], [])
+        if not parents and tokens == drafted and not is_chain(above):
             fail(
                 "your sampler asks the target about a tree as if it were a chain: pass its parents, "
                 "target([*tokens, *draft.tokens], n_last=n + 1, parents=draft.parents)"

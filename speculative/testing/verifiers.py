@@ -1,47 +1,49 @@
 """The grader of verifiers: the tokens of a round must have the target's distribution, whatever the draft."""
 
+import contextlib
 import itertools
+from functools import cache
 
 import numpy as np
 
 from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..interfaces import Draft, Verifier, takes_trees
-from ..tree import is_chain
-from .cases import NEARLY_CERTAIN, TOLERANCE, WAYS, Case, Passed, compared, decided, show
+from ..logits.probs import sample_token
+from ..tree import chain, children, is_chain, texts_of_rows
+from . import tree_windows
+from .cases import MOST_PATHS, NEARLY_CERTAIN, TOLERANCE, WAYS, Case, Passed, alike, compared, decided, marginal, show
 from .diagnosis import TREES, mistake_on_a_chain, mistake_on_a_tree, of_chain
+from .tree_windows import TreeWindow, WindowTree, tree_window
 from .watch import fail, note, with_progress
-from .windows import N_VOCAB
+from .windows import N_VOCAB, Window, facts, shared
 
-WAY = "drawn independently"
-# (n_vocab, K or parents, kind, how siblings are drawn, what is open); the first case that fails is shown
+# (n_vocab, K or parents, kind, how siblings are drawn); the first case that fails is shown
 SMALL = [(2, 1, "random"), (3, 1, "random"), (3, 0, "random")]
 SMALL_TREES = [(3, [-1, -1], "random", way) for way in WAYS]
 LARGER = [
-    (3, 2, "random"), (3, 1, "zeros in p"), (3, 1, "zeros in q"), (3, 2, "zeros in p"),
+    (2, 2, "random"), (3, 2, "random"), (3, 1, "zeros in p"), (3, 1, "zeros in q"), (3, 2, "zeros in p"),
     (3, 2, "one-hot q"), (3, 2, "one-hot p"), (3, 2, "one-hot p and q"), (3, 2, "equal"), (4, 1, "disjoint"),
-    (3, 2, "tie"), (12, 1, "many"), *((3, K, kind) for K in (1, 2) for kind in NEARLY_CERTAIN),
-    (8, 1, "many, of a flat q"),
-    *((N_VOCAB, K, "certain", WAY, two) for K in range(3, 7) for two in itertools.combinations(range(K + 1), 2)),
+    (2, 3, "random"), (3, 2, "tie"), (12, 1, "many"),
+    *((3, K, kind) for K in (1, 2) for kind in NEARLY_CERTAIN), (8, 1, "many, of a flat q"),
 ]  # fmt: skip
-DEEP = [-1, -1, 0, 0, 1, 1], [-1, -1, 0, 2, 2], [-1, 0, 0, -1, 3, 3, 4], [-1, 0, 1, 1], [-1, 0, 0, 1]
-DRAWN = [way for way in WAYS if way != "the most likely"]
 LARGER_TREES = [
     *((3, [-1, -1], kind, "drawn without replacement") for kind in ("zeros in p", "zeros in q", "one-hot p", "equal")),
     (4, [-1, -1], "disjoint", "drawn without replacement"),
+    (3, [-1, -1, -1], "random", "drawn independently"),
+    (4, [-1, -1, -1], "random", "drawn without replacement"),
+    *((2, [-1, 0, 0, -1, 3], "random", way) for way in WAYS),
     (3, [-1, -1, 0, 0], "zeros in p", "one drawn, then the most likely"),
-    *((3 + n, [-1, -1, -1], "random", way) for n, way in enumerate(WAYS)),
-    *((6, [-1, -1, -1, -1], "random", way) for way in [*WAYS][2:]),
-    *((4 - (way != DRAWN[2]), parents, "random", way, (node,))  # with more tokens there are too many paths
-      for m, parents in enumerate(DEEP) for n, node in enumerate(sorted({*parents})) for way in DRAWN[(m + n) % 3 :][: 1 + 2 * (n > 1)]),
-    *((4, parents, "random", "the most likely") for parents in DEEP),
-]  # fmt: skip
+]
+WINDOWS = [  # with two open positions each
+    Window(K, opened, (), "more", [0, 1]) for K in range(3, 7) for opened in itertools.combinations(range(K + 1), 2)
+]
 
 
 def check_verifier(verifier: Verifier, *, seed: int = 0, trees: bool | None = None) -> str:
     """Raise AssertionError unless the verifier is exact.
 
     The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must equal the target's to
-    1e-12, for K = 0 to 4 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
+    1e-12, for K = 0 to 6 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
     equal, equal for some tokens, disjoint, with many tokens in the residual, with probabilities close to 1 and to 0. So
     a test of p(x), q(x) or p(x) / q(x) against a limit from 1e-4 to .9999, or of their ranks against one up to 9, fails
     if it changes a decision. A token of target probability 0 must not pass if the uniform number is exactly 0, and the
@@ -62,8 +64,11 @@ def check_verifier(verifier: Verifier, *, seed: int = 0, trees: bool | None = No
     rng, passed = np.random.default_rng(seed), []
     trees = takes_trees(verifier) if trees is None else trees
     shapes = [*SMALL, *SMALL_TREES, *LARGER, *LARGER_TREES] if trees else [*SMALL, *LARGER]
-    for n_vocab, shape, kind, *way in with_progress("check_verifier", shapes):
-        passed.append(checked_case(verifier, Case(n_vocab, shape, kind, rng, *way), passed))
+    cases = [*shapes, *WINDOWS, *(in_trees() if trees else ())]
+    for case in with_progress("check_verifier", cases):
+        is_window = isinstance(case, Window)
+        case = WindowCase(case, seed) if is_window else Case(*case[:3], rng, *case[3:])
+        passed.append(checked_case(verifier, case, passed))
     check_zero(verifier, rng)
     note_lost_tokens(verifier, next(case for case in passed if (case.n_vocab, case.K, case.kind) == (3, 2, "random")))
     if trees and not any(nodes == (1,) for nodes, _ in TREES[0].decisions(verifier)):
@@ -71,11 +76,56 @@ def check_verifier(verifier: Verifier, *, seed: int = 0, trees: bool | None = No
             "your verifier is exact, but accepts the first child of a node or none: test its siblings as well, against "
             "the residual that is left"
         )
-    and_trees = f", {len(SMALL_TREES) + len(LARGER_TREES)} of them trees" if trees else ""
+    n_trees = sum(not is_chain(case.parents) for case in passed)
+    and_trees = f", {n_trees} of them trees" if trees else ""
     return Passed(
-        f"check_verifier: the tokens of a round have the target's distribution, to {TOLERANCE:g}, in {len(shapes)} "
-        f"cases{and_trees}, K = 0 to 4"
+        f"check_verifier: the tokens of a round have the target's distribution, to {TOLERANCE:g}, in {len(cases)} "
+        f"cases{and_trees}, K = 0 to 6"
     )
+
+
+def in_trees():
+    """A window for each open node, and where several siblings are below it for each way of drawing them."""
+    seen = set()
+    for n, (shape, leaf, depth) in enumerate(tree_windows.PLACES):
+        window = tree_window((shape, leaf, depth), n)
+        node = [-1, *window.nodes][depth]
+        if (shape, node) not in seen:
+            seen.add((shape, node))
+            ways = range(len(WAYS)) if len(children(window.parents, node)) > 1 else [n]
+            yield from (tree_window((shape, leaf, depth), way) for way in ways)
+
+
+class WindowCase(Case):
+    """The first round of a window (windows.py, tree_windows.py) as a case."""
+
+    def __init__(self, window, seed):
+        self.window, self.seed, self.n_vocab, self.kind, self.K = window, seed, N_VOCAB, "certain", window.K
+        self.target, draft = (window.model(name, seed) for name in ("target", "draft"))
+        of_tree = isinstance(window, TreeWindow)
+        self.parents, self.way = (window.parents, window.way) if of_tree else (chain(self.K).tolist(), "")
+        self.row, self.row_of_draft = cache(self.target.probs), cache(draft.probs)
+        self.drafter = WindowTree(window, self.target, draft) if of_tree else self
+
+    def wanted(self):
+        return self.target.distribution(self.window.prompt, self.K + 1)
+
+    def continued(self, runs):
+        begun = marginal(runs, lambda run: (*run[0][: run[1]], run[2]))
+        return self.target.distribution(self.window.prompt, self.K + 1, begun=begun)
+
+    def drawn(self, rng):
+        draft = self.drafter.propose(self.window.prompt, self.K, rng)
+        texts = texts_of_rows([*self.window.prompt, *draft.tokens.tolist()], len(draft.tokens) + 1, draft.parents)
+        return draft, np.array([self.row(tuple(text)) for text in texts])
+
+    def propose(self, tokens, K, rng):
+        """A chain."""
+        text, rows = tuple(tokens), []
+        for _ in range(K):
+            rows.append(self.row_of_draft(text))
+            text = *text, sample_token(rows[-1], rng)
+        return Draft(np.array(text[len(tokens) :]), np.array(rows))
 
 
 def check_it_can_be_called(verifier):
@@ -99,15 +149,38 @@ def checked_case(verifier, case, passed):
             hint = mistake_on_a_chain(verifier, case) if on_a_chain else mistake_on_a_tree(verifier, case, passed)
         except CannotEnumerate:
             hint = ("" if on_a_chain else "in a tree, ") + "the tokens of a round do not have the target's distribution"
-        return hint, *story(verifier, case)
+        return hint or where_it_is(verifier, case), *story(verifier, case)
 
-    compared("your verifier", lambda rng: case.run(verifier, rng), case.wanted(), told, seen_as=case.continued,
-             n_again=1 if passed else 12)  # fmt: skip
+    n_again = 12 if not passed else 1  # repetitions of the most probable path
+    compared(
+        "your verifier",
+        lambda rng: case.run(verifier, rng),
+        case.wanted(),
+        told,
+        seen_as=case.continued,
+        n_again=n_again,
+    )
     return case
+
+
+def where_it_is(verifier, case):
+    """A sentence on the windows in which the verifier goes wrong."""
+    windows, in_words = (WINDOWS, facts) if is_chain(case.parents) else ([*in_trees()], tree_windows.facts)
+
+    def is_wrong(window):
+        other = WindowCase(window, case.seed)
+        with contextlib.suppress(AssertionError, CannotEnumerate):
+            runs = exact_distribution(lambda rng: other.run(verifier, rng), max_leaves=MOST_PATHS, n_again=1)
+            return not alike(other.continued(runs), other.wanted())
+        return True
+
+    return f"your verifier goes wrong {shared([*filter(is_wrong, windows)], windows, in_words)}"
 
 
 def story(verifier, case):
     """Lines that show a case: p and q after the text, and what happens to each token that can be drafted there."""
+    if isinstance(case, WindowCase):
+        return ["", f"  {case.window}"]
     p, q = case.p[()], case.q[()]
     rows = f"target p = {show(p)}, draft q = {show(q)}"
     if not is_chain(case.parents):

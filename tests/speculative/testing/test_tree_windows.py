@@ -9,6 +9,7 @@ from speculative.testing.mistakes import samplers
 from speculative.testing.tree_windows import SHAPES, tree_windows
 from speculative.tree import path
 
+
 def graded(make):
     return check_sampler(make, trees=True)
 
@@ -39,7 +40,9 @@ def test_the_target_is_asked_about_a_tree_with_its_parents():
 def test_what_a_passed_loop_has_been_compared_for():
     cases = [*tree_windows()]
     places = {(case.shape, case.leaf, case.opened[0]) for case in cases}
-    wanted = {(s, leaf, i) for s, (p, leaves) in SHAPES.items() for leaf in leaves for i in range(len(path(p, leaf)) + 1)}
+    wanted = {
+        (s, leaf, i) for s, (p, leaves) in SHAPES.items() for leaf in leaves for i in range(len(path(p, leaf)) + 1)
+    }
     assert places == wanted
     ways = {(case.shape, case.opened[0], case.way) for case in cases if case.opened[0] < len(case.nodes)}
     assert len(ways) >= 40

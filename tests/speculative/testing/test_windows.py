@@ -1,32 +1,57 @@
-"""What a loop that passes check_sampler has been compared for."""
+"""What a loop that passes check_sampler has been compared for, and that each window can tell."""
 
 import itertools
 
 import numpy as np
+import pytest
 
 from speculative import ModelDrafter, residual, sample_token
 from speculative.interfaces import Verdict
-from speculative.testing import samplers
-from speculative.testing.mistakes.samplers import loop
-from speculative.testing.windows import SHAPES, role, windows
+from speculative.testing import samplers, windows
+from speculative.testing.mistakes.samplers import Loop, loop
+from speculative.testing.windows import BEFORE, COVERED, LEFT, NEAR, PLACES, PROMPTS, SAMPLINGS, STOPS, role
 
-SINGLE = [window for window in windows() if len(window.opened) == 1]
+SINGLE = [window for window in windows.windows() if len(window.opened) == 1 and window.sampling.temperature > 0]
+COORDINATES = {
+    "place": (PLACES, lambda w: (w.K, w.opened[0])),
+    "left": (LEFT, lambda w: w.left),
+    "before": (
+        BEFORE,
+        lambda w: "none" if not w.before else "full" if w.before[-1] == windows.FULL else "rejected",
+    ),
+    "role": (("first", "inner", "last", "bonus"), lambda w: role((w.K, w.opened[0]))),
+    "sampling": (SAMPLINGS[:-1], lambda w: w.sampling),
+    "stops": (STOPS, lambda w: w.stops),
+    "near": (NEAR, lambda w: w.near),
+    "prompt": (PROMPTS, lambda w: w.prompt),
+    "greedy": ((False, True), lambda w: w.greedy),
+}
 
 
-def before(window):
-    return "none" if not window.before else "full" if window.before[-1] < 0 else "rejected"
+def test_each_pair_of_coordinates_occurs_where_it_can():
+    """The last token of a text is never a draft token; and n draft tokens have one first, one last and one bonus."""
+    assert {("place", "left"), ("place", "before"), ("left", "before"), ("role", "sampling")} <= {*COVERED}
+    for a, b in COVERED:
+        (of_a, value_of_a), (of_b, value_of_b) = COORDINATES[a], COORDINATES[b]
+        missing = set(itertools.product(map(str, of_a), map(str, of_b)))
+        missing -= {(str(value_of_a(w)), str(value_of_b(w))) for w in SINGLE}
+        places = (
+            [str(place) for place in PLACES if role(place) != "bonus"] if a == "place" else ["first", "inner", "last"]
+        )
+        impossible = {(place, "none") for place in places} if b == "left" and a in ("place", "role") else set()
+        assert missing == impossible, (a, b)
 
 
-def test_each_pair_occurs():
-    of = {"place": lambda w: (w.K, w.opened[0]), "left": lambda w: w.ends, "before": before,
-          "sampling": lambda w: str(w.sampling), "stops": lambda w: len(w.stops), "near": lambda w: w.near}  # fmt: skip
-    n_values = {"place": 27, "left": 4, "before": 3, "sampling": 10, "stops": 3, "near": 3}
-    impossible = {("place", "left"): 21, ("place", "sampling"): None, ("left", "sampling"): 1}
-    for a, b in [*itertools.combinations(("place", "left", "before"), 2),
-                 *itertools.product(("place", "left", "before"), ("stops", "near", "sampling"))]:  # fmt: skip
-        n = len({(of[a](w), of[b](w)) for w in SINGLE})
-        if impossible.get((a, b), 0) is not None:
-            assert n >= n_values[a] * n_values[b] - impossible.get((a, b), 0), (a, b, n)
+def test_rounds_and_numbers_of_rounds():
+    assert {len(w.before) for w in SINGLE} == {0, 1, 2, 3} and {w.K for w in SINGLE} == {1, 2, 3, 4, 5, 6}
+    both = [w for w in windows.windows() if len(w.opened) == 2]
+    assert any(w.opened[1] > w.K for w in both) and any(w.opened[1] < w.K for w in both)
+
+
+def made(make, window, seed):
+    usual = ModelDrafter(window.model("draft"))
+    target = samplers.Target(window.model("target"), [0])
+    return samplers.in_window(samplers.Made(make, target, usual, window.K), window, seed)
 
 
 def mistaken(part):
@@ -42,22 +67,19 @@ def mistaken(part):
     return loop(verifier=staticmethod(rule))
 
 
-def test_each_window_can_tell():
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 50), marks=pytest.mark.slow)])
+def test_each_window_can_tell(seeds):
     """A window at a draft token refuses a wrong test or a wrong residual there, and one at the bonus a wrong bonus."""
-    told = set()
-    for window in SINGLE:
-        if window.sampling.temperature == 0:
-            continue
-        room = len(window.prompt) + window.n_tokens + window.near
-        table, other = (window.model(name, 0, room) for name in ("target", "draft"))
-        sampling = samplers.replace(window.sampling, temperature=0) if window.greedy else window.sampling
-        place = role((window.K, window.opened))
-        seen = set()
-        for part in ("bonus",) if place == "bonus" else ("accept", "residual"):
-            made = samplers.Made(mistaken(part), samplers.Target(table, [0]), ModelDrafter(other, sampling=sampling),
-                                 window.K, window.sampling, "", window.prompt, stops=window.stops)  # fmt: skip
-            if not samplers.is_right(made, window.n_tokens, np.inf):
-                seen.add((window.K, window.opened, part))
-        assert seen, str(window)
-        told |= seen
-    assert len(told) == sum(1 if i == K else 2 for K, (i,) in SHAPES)
+    for seed, window in itertools.product(seeds, SINGLE):
+        assert made(Loop, window, seed).is_right(window.n_tokens, np.inf)
+        parts = ("bonus",) if window.opened[0] == window.K else ("accept", "residual")
+        wrong = (made(mistaken(part), window, seed) for part in parts)
+        assert not all(one.is_right(window.n_tokens, np.inf) for one in wrong), (seed, str(window))
+
+
+def test_what_wrong_windows_share():
+    wrong = [window for window in SINGLE if window.opened[0] == window.K]
+    n, n_others = len(wrong), len(SINGLE) - len(wrong)
+    said = f"in the bonus of a round: in {n} of {n} such cases, and in none of the other {n_others}"
+    assert windows.shared(wrong, SINGLE) == said
+    assert windows.shared(SINGLE[:2], SINGLE) == f"in 2 of {len(SINGLE)} cases"
