@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..exact.enumeration import CannotEnumerate, exact_distribution, hashable
+from ..exact.enumeration import hashable
 from ..exact.table import TableModel
 from ..interfaces import Drafter
 from ..logits.probs import Sampling, inheriting
@@ -58,9 +58,8 @@ def check_drafter(drafter: Drafter, *, n_vocab: int | None = None, seed: int = 0
     n_drafted = 0
     for make, prompt, K, sampling in with_progress("check_drafter", questions):
         asked_one = make(inheriting(drafter, sampling or Sampling()))
-        n_drafted += check_question(asked_one, prompt, K, n_vocab, sampling)
-    for question in deeper(makers, drafter, n_vocab, seed):
-        check_question(*question, None)
+        n_drafted += check_question(asked_one, prompt, K, n_vocab, sampling)[0]
+    check_deeper(makers, drafter, n_vocab, seed)
     if not n_drafted:
         note("your drafter is right, but proposes nothing for any of the texts: no draft token could be checked")
     if not takes_arrays(inheriting(drafter, Sampling()), n_vocab):
@@ -71,30 +70,23 @@ def check_drafter(drafter: Drafter, *, n_vocab: int | None = None, seed: int = 0
     )
 
 
-def deeper(makers, drafter, n_vocab, seed):
-    """(drafter, text, K, n_vocab) for texts of all tokens and of up to 12, K up to 6, while there are FEW drafts."""
+def check_deeper(makers, drafter, n_vocab, seed):
+    """Texts of all tokens and of up to 12, and K up to 6, while there are about FEW drafts or fewer."""
     rng, drafter = np.random.default_rng(seed), inheriting(drafter, Sampling())
     n_vocab = n_vocab or propose(drafter, [0], 1, np.random.default_rng(0), None)[1].shape[1]
     n_ctx = getattr(getattr(drafter, "model", None), "n_ctx", 64)
     for make, length in itertools.product(makers, (1, 2, 3, 5, 8, 12)):
+        text, n_drafts = rng.integers(0, min(n_vocab, 6), length).tolist(), [1]
         for K in range(1, min(6, n_ctx - length) + 1):
-            text = rng.integers(0, min(n_vocab, 6), length).tolist()
-            question = make(drafter), text, K, n_vocab
-            try:
-                exact_distribution(lambda rng, asked=question: drafted(rng, *asked), max_leaves=FEW, n_again=0)
-            except CannotEnumerate:
+            n_drafts.append(check_question(make(drafter), text, K, n_vocab, None)[1])
+            if n_drafts[-1] ** 2 > FEW * n_drafts[-2]:  # as many as expected for K + 1
                 break
-            yield make(drafter), text, K, n_vocab
-
-
-def drafted(rng, drafter, text, K, n_vocab):
-    return hashable(propose(drafter, list(text), K, rng, n_vocab))
 
 
 def check_question(drafter, prompt, K, n_vocab, sampling):
-    """The length of the longest draft. AssertionError if a token of a draft of up to K is not drawn from its row.
+    """(length of the longest draft, number of drafts) for up to K tokens.
 
-    `sampling` is the one that the drafter inherited, for the message; None for the usual one.
+    AssertionError if a token is not drawn from its row. `sampling` is the one that the drafter inherited, for the message; None for the usual one.
     """
 
     def first_wrong(distribution):
@@ -108,7 +100,7 @@ def check_question(drafter, prompt, K, n_vocab, sampling):
     )
     i = first_wrong(distribution)
     if i is None:
-        return max(len(tokens) for tokens, *_ in distribution)
+        return max(len(tokens) for tokens, *_ in distribution), len(distribution)
     if remembers(drafter, prompt, K, n_vocab):
         fail(
             "your drafter keeps something between calls, such as random numbers: the same text and the same rng gave "

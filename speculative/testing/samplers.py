@@ -133,8 +133,8 @@ def check_sampler(
     note_wasted_calls(made(ModelDrafter(target.table, sampling=greedy), 2, greedy))
     in_all = ", with ten samplings" * (target_sampling is None and look_back) + ", and in trees" * trees
     return Passed(
-        f"check_sampler: the text has the target's distribution, to {tolerance:g}, with {len(drafters)} drafters and in "
-        f"{len(cases)} windows: K = 1 to 6, each position of a round, after each kind of round{in_all}"
+        f"check_sampler: the text has the target's distribution, to {tolerance:g}, with {len(drafters)} drafters and "
+        f"in {len(cases)} windows: K = 1 to 6, each position of a round, after each kind of round{in_all}"
     )
 
 

@@ -2,14 +2,21 @@
 
 import pytest
 
-from speculative.testing import forms, samplers, verifiers
+from speculative.testing import batches, forms, samplers, verifiers
 
 
 @pytest.fixture
 def few_cases(monkeypatch):
     """Graders with a part of their cases, for what the others do not concern."""
-    all_of_them = samplers.windows
-    monkeypatch.setattr(samplers, "windows", lambda *options: [*all_of_them(*options)][::5])
+
+    def few(module, name):
+        every = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *options: [*every(*options)][::9])
+
+    few(samplers, "windows")
+    few(verifiers, "in_trees")
+    few(batches, "of_windows")
+    monkeypatch.setattr(verifiers, "WINDOWS", verifiers.WINDOWS[::9])
     monkeypatch.setattr(verifiers, "LARGER", verifiers.LARGER[:5])
 
 

@@ -38,14 +38,16 @@ RIGHT = {"without options": without_options, "catalogue": Batch(), "held back": 
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_loops_pass_with_a_note_if_a_text_is_held_back_by_the_other(name, capsys):
+def test_right_loops_pass_with_a_note_if_a_text_is_held_back_by_the_other(name, capsys, request):
+    if name != "catalogue":
+        request.getfixturevalue("few_cases")
     assert check_batch(RIGHT[name]).startswith("check_batch: the texts are independent")
     said = capsys.readouterr().out
     assert ("passes where" in said) == (said != "") == (name == "held back")
 
 
 @pytest.mark.parametrize(("hint", "wrong"), WRONG, ids=map(str, range(len(WRONG))))
-def test_each_mistake_is_named_and_is_none_for_a_single_text(hint, wrong, monkeypatch):
+def test_each_mistake_is_named_and_is_none_for_a_single_text(hint, wrong, monkeypatch, few_cases):
     loop = Loop(wrong, TableModel.random(2, seed=1), TableModel.random(2, seed=101))
     case = Case("one text", ([0, 1],), (3,), 2)
     assert largest_difference(loop.distribution(case), loop.wanted(case)) < 1e-12

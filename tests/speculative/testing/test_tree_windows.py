@@ -14,7 +14,9 @@ def graded(make):
     return check_sampler(make, trees=True)
 
 
-@pytest.mark.parametrize("verifier", [rejection, exact_match, traversal])
+@pytest.mark.parametrize(
+    "verifier", [traversal, *(pytest.param(v, marks=pytest.mark.slow) for v in (rejection, exact_match))]
+)
 def test_the_librarys_own_pass(verifier):
     def make(target, drafter, K, sampling):
         return SpeculativeSampler(target, drafter, verifier=verifier, K=K, sampling=sampling)
@@ -23,7 +25,7 @@ def test_the_librarys_own_pass(verifier):
 
 
 @pytest.mark.parametrize(("hint", "make"), [(m.hint, w) for m in samplers.IN_TREES for w in m.variants])
-def test_the_mistake_is_named(hint, make):
+def test_the_mistake_is_named(hint, make, few_cases):
     check_sampler(make)
     assert told(graded, make) == hint
 
