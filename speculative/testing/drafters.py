@@ -86,7 +86,8 @@ def check_deeper(makers, drafter, n_vocab, seed):
 def check_question(drafter, prompt, K, n_vocab, sampling):
     """(length of the longest draft, number of drafts) for up to K tokens.
 
-    AssertionError if a token is not drawn from its row. `sampling` is the one that the drafter inherited, for the message; None for the usual one.
+    AssertionError if a token is not drawn from its row. `sampling` is the one that the drafter inherited, for the
+    message; None for the usual one.
     """
 
     def first_wrong(distribution):

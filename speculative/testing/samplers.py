@@ -131,10 +131,10 @@ def check_sampler(
     check_windows(made(draft, 1, usual), cases, target_sampling, seed)
     check_counts(made(draft, 3), takes_stops)
     note_wasted_calls(made(ModelDrafter(target.table, sampling=greedy), 2, greedy))
-    in_all = ", with ten samplings" * (target_sampling is None and look_back) + ", and in trees" * trees
+    in_all = ", with ten samplings" * (target_sampling is None and look_back) + ", in trees" * trees
     return Passed(
         f"check_sampler: the text has the target's distribution, to {tolerance:g}, with {len(drafters)} drafters and "
-        f"in {len(cases)} windows: K = 1 to 6, each position of a round, after each kind of round{in_all}"
+        f"in {len(cases)} windows: K = 1 to 6, each position of a round, after each kind of round{in_all}, as many tokens as asked for"
     )
 
 
