@@ -6,11 +6,13 @@
 function takes arrays, tensors or lists. `parts_of` are the parts of a result, as numbers of Python.
 """
 
+import functools
 import inspect
 import re
 import sys
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
+from itertools import takewhile
 
 import numpy as np
 
@@ -76,7 +78,7 @@ class Form:
 def parsed(spec, array):
     """The Form of a specification."""
     before, arrow, after = spec.partition("->")
-    found = re.findall(r"((?:log |list |probs )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split()))
+    found = re.findall(r"((?:log |list |probs |last )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split()))
     batch = re.search(r"target\[B,", spec.replace(" ", ""))
     arguments = []
     for words, role, axes in found:
@@ -91,6 +93,7 @@ def parsed(spec, array):
             f"expected a specification such as 'target, draft, tokens -> tokens', got {spec!r:.100}"
             + "".join(f": {name!r} is unknown" for name in unknown[:1]),
             f"  arguments: {', '.join(ARGUMENTS)}; results: {', '.join((*LISTS, *NUMBERS))}",
+            f"  of two models: {OF_MODELS}",
         )
     return Form(spec, tuple(arguments), results, array)
 
@@ -105,7 +108,7 @@ def guesses(fn):
     parameters = inspect.signature(fn).parameters.values()
     if any(p.name == "key" for p in parameters):
         fail(JAX)
-    needed = [p.name for p in parameters if role_of(p.name, NAMES) or p.default is p.empty]
+    needed = needed_of_a_draft(fn)
     if missing := [name for name in needed if not role_of(name, NAMES)]:
         fail(f"which argument is {missing[0]!r}? Pass a specification, such as 'target, draft, tokens, rng -> tokens'")
     before = ", ".join("log " * ("log" in name) + role_of(name, NAMES) for name in needed)
@@ -116,7 +119,7 @@ def guesses(fn):
 
 def models_of(fn):
     """The specification, without its result, of a function of two models with usual names; otherwise ""."""
-    names = [p.name for p in inspect.signature(fn).parameters.values() if p.default is p.empty or p.name == "rng"]
+    names = needed_of_models(fn)
     if any(re.search("prob|logit|log_?p|draft_tok|dist|^[pq]s?$", name) for name in names):
         return ""
     roles = [role_of(name, MODELS) or name for name in names]
@@ -125,6 +128,37 @@ def models_of(fn):
     if not {"prompt", "n_tokens"} <= {*roles}:
         fail(f"which arguments are the prompt and the number of tokens? Pass a specification, such as {OF_MODELS!r}")
     return ", ".join(roles)
+
+
+def needed_of_a_draft(fn):
+    """The names of the parameters that are passed to a function of a draft without a specification."""
+    parameters = inspect.signature(fn).parameters.values()
+    return [p.name for p in parameters if role_of(p.name, NAMES) or p.default is p.empty]
+
+
+def needed_of_models(fn):
+    """The same for a function of two models."""
+    return [p.name for p in inspect.signature(fn).parameters.values() if p.default is p.empty or p.name == "rng"]
+
+
+def by_position(fn, names=None):
+    """fn, to be called by position with its parameters of these names, by default with all of them.
+
+    Keyword-only parameters, and those after an option that is left out, are passed by name.
+    """
+    parameters = inspect.signature(fn).parameters
+    taken = [parameters[name] for name in names or parameters]
+    pairs = zip(taken, parameters.values())
+    n_first = len([*takewhile(lambda pair: pair[0] is pair[1] and pair[0].kind is not pair[0].KEYWORD_ONLY, pairs)])
+    if n_first == len(taken):
+        return fn
+
+    @functools.wraps(fn, updated=())
+    def called(*given):
+        named = dict(zip((one.name for one in taken[n_first:]), given[n_first:]))
+        return fn(*given[:n_first], **named)
+
+    return called
 
 
 def array_of(fn):

@@ -29,7 +29,19 @@ from ..interfaces import Verdict
 from ..logits.probs import sample_token
 from .cases import TOLERANCE, Passed, independent, marginal
 from .draws import Draws, borrowed
-from .forms import LISTS, NUMBERS, array_of, guesses, models_of, parsed, parts_of, plain
+from .forms import (
+    LISTS,
+    NUMBERS,
+    array_of,
+    by_position,
+    guesses,
+    models_of,
+    needed_of_a_draft,
+    needed_of_models,
+    parsed,
+    parts_of,
+    plain,
+)
 from .two_models import check_function_of_models
 from .verifiers import check_verifier
 from .watch import asked, fail, note, told_error
@@ -96,7 +108,8 @@ def check_function(
 
         A function of two models is a sampler: "prompt, target_model, draft_model, n_tokens, K -> text" is graded by
         `check_sampler`. A model is called with the tokens of a text and returns logits, or probabilities ("probs
-        target_model"), [n, V] for n tokens. The result is the text, or the new tokens, at least n_tokens of them.
+        target_model"), [n, V] for n tokens; or for the last n_last of them, one by default ("last target_model"), as
+        this library's models. The result is the text, or the new tokens, at least n_tokens of them.
 
         `spec` may be omitted if the parameters have the usual names, such as (target_probs, draft_probs,
         draft_tokens).
@@ -123,7 +136,9 @@ def check_function(
         from . import torch_functions  # noqa: F401  imported before random functions are replaced
     array = array or array_of(fn)
     if spec_of_models := spec if "_model" in (spec or "") else spec is None and models_of(fn):
+        fn = by_position(fn, None if spec else needed_of_models(fn))
         return check_function_of_models(fn, spec_of_models, array, seed)
+    fn = by_position(fn, None if spec else needed_of_a_draft(fn))
     form = form_of(fn, spec, array)
     passed = checked_as_verifier(fn, form, seed)
     if form.is_batch:

@@ -134,7 +134,8 @@ def check_sampler(
     in_all = ", with ten samplings" * (target_sampling is None and look_back) + ", in trees" * trees
     return Passed(
         f"check_sampler: the text has the target's distribution, to {tolerance:g}, with {len(drafters)} drafters and "
-        f"in {len(cases)} windows: K = 1 to 6, each position of a round, after each kind of round{in_all}, as many tokens as asked for"
+        f"in {len(cases)} windows: K = 1 to 6, each position of a round, after each kind of round{in_all}, as many "
+        "tokens as asked for"
     )
 
 
@@ -334,6 +335,20 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
         )
     if "nearly" in made.case:
         return LIMIT
+    if made.overshoots:  # a function of models that drafts no more than are missing
+        exact_end = replace(made, overshoots=False)
+        if hint := entry_in_a_text(distribution, exact_end, n_tokens, known):
+            return hint
+    if hint := entry_in_a_text(distribution, made, n_tokens, known):
+        return hint
+    if wrong := [window for window, _, right in made.elsewhere() if not right]:
+        in_trees, of = ("in trees, ", tree_facts) if isinstance(wrong[0], TreeWindow) else ("", facts)
+        return f"your sampler goes wrong {in_trees}{shared(wrong, [window for window, *_ in made.elsewhere()], of)}"
+    return unknown_mistake(distribution, wanted, made, n_tokens, known)
+
+
+def entry_in_a_text(distribution, made, n_tokens, known):
+    """The sentence of the catalogue's entry with this distribution in the same case, or None."""
     found = {n_tokens: distribution}
     with contextlib.suppress(AssertionError, CannotEnumerate):  # three tokens tell mistakes apart, if the paths are few
         found[3] = exact_distribution(lambda rng: made.text(3, rng), max_leaves=3000)
@@ -351,12 +366,7 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
         likes = ((replace(other, make=make), window.n_tokens, right) for window, other, right in in_windows)
         return all(other.is_right(n, until) == right for other, n, right in likes)
 
-    if hint := entry_like(known_samplers(made, known), agrees):
-        return hint
-    if wrong := [window for window, _, right in made.elsewhere() if not right]:
-        in_trees, of = ("in trees, ", tree_facts) if isinstance(wrong[0], TreeWindow) else ("", facts)
-        return f"your sampler goes wrong {in_trees}{shared(wrong, [window for window, *_ in made.elsewhere()], of)}"
-    return unknown_mistake(distribution, wanted, made, n_tokens, known)
+    return entry_like(known_samplers(made, known), agrees)
 
 
 def known_samplers(made, known):

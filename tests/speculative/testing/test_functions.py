@@ -42,6 +42,22 @@ def test_what_is_not_recognised_is_told(few_cases):
     assert "expected a specification such as 'target, draft, tokens -> tokens'" in said and "'large'" in said
 
 
+def after_an_option(target_probs, draft_probs, draft_tokens, eps=0.0, rng=None):
+    assert eps == 0
+    return functions.decode(target_probs, draft_probs, draft_tokens, rng)
+
+
+def by_name(target_probs, draft_probs, draft_tokens, *, rng):
+    return functions.decode(target_probs, draft_probs, draft_tokens, rng)
+
+
+@pytest.mark.parametrize(("fn", "spec"), [
+    (after_an_option, None), (by_name, None), (by_name, "target, draft, tokens, rng -> tokens"),
+])  # fmt: skip
+def test_parameters_are_passed_by_name_where_they_must_be(fn, spec, few_cases):
+    assert check_function(fn, spec).endswith("; read as target[K+1,V], draft, tokens, rng -> tokens")
+
+
 @pytest.mark.peers
 @pytest.mark.filterwarnings("default")
 def test_in_pytorch():
