@@ -5,8 +5,8 @@
 
 Inside the block the global functions are replaced, and so are generators among the globals of `fn`. A `Draws`
 object replaces them, and is passed as a parameter named rng; it is a Generator that also has the methods of
-random.Random and np.random.RandomState. In the globals of `fn`, `float` leaves an open uniform number as it is. Numbers
-that cannot be enumerated anyway, such as normally distributed ones, raise CannotEnumerate.
+random.Random and np.random.RandomState. Numbers that cannot be enumerated anyway, such as normally distributed ones,
+raise CannotEnumerate. (For float(u) see calls.py.)
 """
 
 import contextlib
@@ -16,6 +16,7 @@ import sys
 
 import numpy as np
 
+from .calls import log
 from .watch import fail
 
 OF_RANDOM = "random", "uniform", "choices", "choice", "randint", "randrange", "sample", "shuffle", "gauss"
@@ -93,23 +94,6 @@ class OfRandom:
         return getattr(self.draws, name)
 
 
-class Float(type):
-    def __instancecheck__(cls, value):
-        return isinstance(value, float)
-
-    def __call__(cls, value=0.0):
-        value = value.item() if hasattr(value, "uniforms") else value
-        return value if hasattr(value, "interval") else float(value)
-
-
-class OpenFloat(metaclass=Float):
-    """The `float` in a function's globals, which leaves a uniform number that is not drawn yet unchanged."""
-
-
-def log(value, *base, natural=math.log):
-    return natural(value, *base) if base or not hasattr(value, "interval") else value.log()
-
-
 def borrowed(fn, rng, *, seeded=False):
     """A context manager: inside it, global random functions draw from rng, including PyTorch's if it is imported.
 
@@ -153,7 +137,6 @@ def borrowed(fn, rng, *, seeded=False):
                 changes.append((names, name, maker(value) if value.__name__ == "seed" else new))
         elif getattr(value, "__name__", "") == "default_rng":
             changes.append((names, name, maker(value)))
-    changes.append((names, "float", OpenFloat))
     for owner, name, new in changes:
         if new is not None:
             stack.callback(put, owner, name, get(owner, name))

@@ -58,6 +58,42 @@ def test_parameters_are_passed_by_name_where_they_must_be(fn, spec, few_cases):
     assert check_function(fn, spec).endswith("; read as target[K+1,V], draft, tokens, rng -> tokens")
 
 
+class WithFloat:
+    """`float` is a dtype, a function that is handed on, and a type, beside float(u) of a number that is not drawn yet."""
+
+    def __init__(self, wrong=False):
+        self.wrong, self.numbers = wrong, lambda rng, n: [float(rng.random()) for _ in range(n)]
+
+    def __call__(self, target_probs, draft_probs, draft_tokens, rng, dtype=float):
+        p, q, k = np.log(target_probs.astype(float)), draft_probs.astype(dtype), len(draft_tokens)
+        u = self.numbers(rng, k)
+        ratios = [float(np.exp(p[i, x]) / q[i, x]) for i, x in enumerate(draft_tokens)]
+        n = next((i for i in range(k) if not (isinstance(u[i], float) and u[i] < ratios[i])), k)
+        rest = np.exp(p[n]) if n == k or self.wrong else np.maximum(np.exp(p[n]) - q[n], np.finfo(float).tiny)
+        exact = type(ratios[0]) is float and np.isfinite(np.fromiter(map(float, rest), float)).all()
+        return [*draft_tokens[:n], rng.choice(len(rest), p=rest / rest.sum()) if exact else 0]
+
+
+NO_SOURCE = """
+def decode(target_probs, draft_probs, draft_tokens, rng):
+    u = np.array([rng.random() for _ in draft_tokens], dtype=float)
+    n = next((i for i, x in enumerate(draft_tokens) if not float(u[i]) * draft_probs[i, x] < target_probs[i, x]), len(u))
+    rest = np.maximum(target_probs[n] - np.append(draft_probs, 0 * draft_probs[:1], axis=0)[n], 0)
+    return [*draft_tokens[:n], rng.choice(len(rest), p=rest / rest.sum())]
+"""
+
+
+def test_float_means_what_it_means(few_cases):
+    fn, codes = WithFloat(), [WithFloat.__call__.__code__, WithFloat.__init__.__code__]
+    check_function(fn)
+    assert "on a rejection you drew from the target" in told(check_function, WithFloat(wrong=True))
+    assert [WithFloat.__call__.__code__, WithFloat.__init__.__code__] == codes and "_answered_" not in globals()
+    names = {"np": np}
+    exec(NO_SOURCE, names)
+    check_function(names["decode"])
+    assert "float" not in names
+
+
 @pytest.mark.peers
 @pytest.mark.filterwarnings("default")
 def test_in_pytorch():
