@@ -29,11 +29,12 @@ from ..exact.enumeration import CannotEnumerate, exact_distribution, total_varia
 from ..interfaces import Verdict
 from ..logits.probs import sample_token
 from .calls import OpenFloat, OpenFloat64, calls_answered, float_replaced
-from .cases import TOLERANCE, Passed, independent, marginal
+from .cases import TOLERANCE, Passed, alike, independent, marginal
 from .draws import Draws, borrowed, globals_of
 from .forms import (
     LISTS,
     NUMBERS,
+    Form,
     array_of,
     by_position,
     guesses,
@@ -188,13 +189,28 @@ def checked_as_verifier(fn, form, seed):
 # ------------------------------------------------------------------------------------------------ 1. the form
 
 
+class Tried(NamedTuple):
+    """What the trials say about a form."""
+
+    score: float  # how many results are right, and in how many trials all can be read
+    hint: str | None
+    form: Form
+    has_bonus: bool = False  # whether a token comes back where all draft tokens are accepted
+
+
 def form_of(fn, spec, array):
-    """The Form in which most one-hot drafts have the right results; AssertionError if these name the mistake."""
+    """The Form in which most one-hot drafts have the right results; AssertionError if these name the mistake.
+
+    A function that takes K + 1 rows, and returns a token after all draft tokens, is not read as one without a bonus.
+    """
     specs = [spec] if spec else guesses(fn)
     forms = [parsed(one.replace("target", f"target[{rows}]") if "target[" not in one else one, array)
              for one in specs for rows in ("K+1,V", "K,V", "B,K+1,V")]  # fmt: skip
-    n_right, hint, form = max((tried(fn, form) for form in dict.fromkeys(forms)), key=lambda report: report[0])
-    if form.axes.get("draft") in ("K", "B,K") and n_right > 0:
+    tries = {str(form): tried(fn, form) for form in dict.fromkeys(forms)}
+    best = max(tries.values(), key=lambda report: report.score)
+    whole = tries.get(str(best.form).replace("target[K,V]", "target[K+1,V]"), best)
+    _, hint, form, _ = whole if whole.has_bonus else best
+    if form.axes.get("draft") in ("K", "B,K") and best.score > 0:
         fail(SCALARS)
     if hint:
         raise told_error(*hint.splitlines(), f"  (read as {form})")
@@ -202,8 +218,8 @@ def form_of(fn, spec, array):
 
 
 def tried(fn, form):
-    """(how many results of the trials are right, a hint or None, the form)."""
-    hints, counts, n_right, passes = [], [], 0, False
+    """The Tried of a form."""
+    hints, counts, n_right, passes, has_bonus = [], [], 0, False, False
     for rows, (n_wanted, wanted) in TRIALS.items():
         n_real = 1 if form.one else 2
         drafted = [7, 5][:n_real]
@@ -219,22 +235,45 @@ def tried(fn, form):
         try:
             found = exact_distribution(outcome, max_leaves=300)
         except CannotEnumerate:
-            return 1, None, form  # check_verifier says why
+            return Tried(1, None, form)  # check_verifier says why
         if errors:
-            return -9, errors[0], form
+            return Tried(-9, errors[0], form)
+        n_right += 1
         for parts, share in found.items():
             try:
                 n, token, count = read(form, parts, [*drafted, *[N_VOCAB - 1] * (not form.bonus)], n_real, N_VOCAB)
             except Unreadable as error:
+                n_right -= share
                 hints += [str(error)] * (share == 1)
                 continue
             counts.append(None if count is None else count - n_wanted - (n_wanted == 2 and not form.bonus))
             is_right, passes = n == min(n_wanted, n_real), passes or n == n_real
+            has_bonus = has_bonus or (n == n_real and token is not None)
             n_right += share * (is_right + (token == wanted if n < n_real or form.bonus else is_right))
             if share == 1 and (n_wanted, n, token) == (0, 1, 8) and {"tokens", "padded"} & {*form.results}:
                 hints.append(TWICE)
     n_right -= 3 * (not passes) + 0.1 * len(hints)  # all tokens of a draft should pass in some trial
-    return n_right, COUNTS.get(tuple(counts)) or (hints or [None])[0], form
+    hint = COUNTS.get(tuple(counts))
+    hint = hint if hint and counts_agree(fn, form, counts) else (hints or [None])[0]
+    return Tried(n_right, hint, form, has_bonus)
+
+
+def counts_agree(fn, form, excess):
+    """Whether the counts are too large by this much, as in COUNTS, also where a draft token passes with probability a."""
+    for i, a in enumerate((0.4, 0.3)):  # of two draft tokens, number i; the other one passes
+        drafted, q, p = [7, 5], np.full((2, N_VOCAB), 0.1), np.full((3, N_VOCAB), 0.05)
+        q[[0, 1], drafted], p[[0, 1], drafted] = 0.2, 0.6
+        p[i], p[2] = (1 - 0.2 * a) / 8, 1 / N_VOCAB
+        p[i, drafted[i]] = 0.2 * a
+        try:
+            found = exact_distribution(lambda rng, p=p, q=q: called(fn, form, Given(np.array([7, 5]), q, p, 0), rng))
+            found = marginal(found, lambda parts: read(form, parts, [7, 5, 8][: 3 - form.bonus], 2, N_VOCAB)[2])
+        except (AssertionError, CannotEnumerate, Unreadable):
+            return False
+        counts = 3 - form.bonus + excess[0], i + excess[1 + i]  # where all pass, and where number i does not
+        if not alike(found, marginal({0: a, 1: 1 - a}, counts.__getitem__)):
+            return False
+    return True
 
 
 def likely(one_hot):

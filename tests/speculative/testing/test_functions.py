@@ -58,6 +58,30 @@ def test_parameters_are_passed_by_name_where_they_must_be(fn, spec, few_cases):
     assert check_function(fn, spec).endswith("; read as target[K+1,V], draft, tokens, rng -> tokens")
 
 
+def count_and_token(bonus, row=lambda i: i):
+    """A function that returns the number of accepted draft tokens and the next token; bonus(p, q, K) is a row."""
+
+    def decode(target_probs, draft_probs, draft_tokens, rng):
+        p, q, k = target_probs, draft_probs, len(draft_tokens)
+        test = (rng.random() * q[row(i), x] < p[row(i), x] for i, x in enumerate(draft_tokens))
+        n = next((i for i, passes in enumerate(test) if not passes), k)
+        weights = bonus(p, q, k) if n == k else functions.rest(p[n], q[n])
+        return n, int(rng.choice(len(weights), p=weights))
+
+    return decode
+
+
+@pytest.mark.parametrize(("answer", "words"), [
+    (count_and_token(lambda p, q, k: p[k - 1]), "you drew the bonus from the row of the last draft token"),
+    (count_and_token(lambda p, q, k: q[-1]), "you drew the bonus from the draft"),
+    (count_and_token(lambda p, q, k: p[k], row=lambda i: 0), "tested against row i of the target, not always"),
+])  # fmt: skip
+def test_a_reading_in_which_the_mistake_is_right_is_not_believed(answer, words, few_cases):
+    for spec in (None, "target, draft, tokens, rng -> count, token"):
+        assert words in told(lambda fn, spec=spec: check_function(fn, spec), answer)
+    check_function(count_and_token(lambda p, q, k: p[k]))
+
+
 class WithFloat:
     """`float` is a dtype, a function that is handed on, and a type, beside float(u) of a number that is not drawn yet."""
 
