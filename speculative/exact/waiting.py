@@ -2,8 +2,9 @@
 
 Among independent exponential times E_i / p_i, the i-th is the smallest with probability p_i / sum p, whatever its
 value. So comparing two of them is a fork, and the smaller one is again such a time, with the sum of both rates. That is
-enough for argmin E / p, for argmax p / E, and for argmax(log p + G) with a Gumbel number G = -log E. Everything else is
-refused, including a second use of the same E, as in Gumbel coupling.
+enough for argmin E / p, for argmax p / E, and for argmax(log p + G) with a Gumbel number G = -log E. A comparison with
+a number is a fork as well: E > c with probability exp(-c). Everything else is refused, including a second use of the
+same E, as in Gumbel coupling.
 """
 
 import math
@@ -53,12 +54,19 @@ class Waiting:
     __le__, __ge__ = __lt__, __gt__
 
     def compared_with_number(self, number, below):
-        """A comparison with a number, which may only be infinity or 0, the results of a probability of 0."""
-        if math.isinf(number):
+        """Whether the number that this stands for is below (or above) another one, which forks; a second time only
+        where the other one is infinite or 0, the results of a probability of 0, and decides it."""
+        number = self.sign * float(number)
+        below = below == (self.sign > 0)
+        if math.isinf(number) or (number <= 0 and self.form != "log t"):
             return (number > 0) == below
-        if number != 0 or self.form == "log t":
+        if math.isnan(number) or not self.is_free():
             self.as_value()
-        return (self.sign < 0) == below
+        log_time = {"t": math.log, "log t": float, "1 / t": lambda number: -math.log(number)}[self.form](number)
+        rate = math.exp(min(log_time + self.log_rate, 700))  # the time is later with probability exp(-rate)
+        is_later = self.rng.fork([-math.expm1(-rate), math.exp(-rate)])
+        self.is_lost = True  # no longer an exponential time
+        return bool(is_later) != (below == (self.form != "1 / t"))
 
     def __mul__(self, number):
         number = float(number)
@@ -106,7 +114,7 @@ class Waiting:
         raise CannotEnumerate(
             "an exponential or Gumbel number is used as a value, or twice, which has no finite set of paths: "
             "exact_distribution can follow it only into one np.argmin(E / p), np.argmax(p / E) or "
-            "np.argmax(np.log(p) + G)"
+            "np.argmax(np.log(p) + G), or into one comparison with a number"
         )
 
     __float__ = __int__ = __bool__ = __index__ = __hash__ = __pow__ = exp = sqrt = as_value

@@ -25,7 +25,7 @@ ARGUMENTS = *AXES, "uniform", "bonus", "rng", "K", "B", "V", "temperature", "see
 LISTS, NUMBERS = ("tokens", "padded", "accepted", "mask"), ("flag", "count", "length", "token")
 NAMES = {  # role: a regular expression for the names of parameters that are known without a specification
     "temperature": "temp", "output": "^out", "uniforms": "uniform|coin|^us?$", "rng": "^rng|^gen",
-    "V": "^(n_)?vocab|^V$",
+    "V": "^(n_)?vocab|^V$", "bonus": "bonus",
     "tokens": "token|_ids?$|candidate|drafted|^xs?$", "draft": "draft|proposal|small|assist|^qs?(_|$)",
     "target": "target|large|big|main|^ps?(_|$)", "K": "^(K|T|gamma)$", "B": "^B$",
 }  # fmt: skip
@@ -133,12 +133,13 @@ def models_of(fn):
 def needed_of_a_draft(fn):
     """The names of the parameters that are passed to a function of a draft without a specification."""
     parameters = inspect.signature(fn).parameters.values()
-    return [p.name for p in parameters if role_of(p.name, NAMES) or p.default is p.empty]
+    return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and (role_of(p.name, NAMES) or p.default is p.empty)]
 
 
 def needed_of_models(fn):
     """The same for a function of two models."""
-    return [p.name for p in inspect.signature(fn).parameters.values() if p.default is p.empty or p.name == "rng"]
+    parameters = inspect.signature(fn).parameters.values()
+    return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and (p.default is p.empty or p.name == "rng")]
 
 
 def by_position(fn, names=None):
@@ -186,11 +187,12 @@ def plain(value):
     return parts[0] if len(parts) == 1 and isinstance(parts[0], tuple) else parts
 
 
-def parts_of(result, n_parts):
+def parts_of(result, names):
+    """The parts of a result, a tuple; None for those named _, which may be anything."""
+    result = list(result) if inspect.isgenerator(result) else result
     result = tuple(vars(result).values()) if is_dataclass(result) else result
     result = tuple(result.values()) if isinstance(result, dict) else result
-    if n_parts == 1:
-        return (plain(result),)
-    if not isinstance(result, tuple) or len(result) != n_parts:
-        fail(f"your function returns {plain(result)!r:.80}, and {n_parts} parts are expected")
-    return tuple(plain(part) for part in result)
+    result = (result,) if len(names) == 1 else result
+    if not isinstance(result, tuple) or len(result) != len(names):
+        fail(f"your function returns {plain(result)!r:.80}, and {len(names)} parts are expected")
+    return tuple(None if name == "_" else plain(part) for name, part in zip(names, result))

@@ -318,9 +318,10 @@ def called_with(fn, form, drafts, rng):
             result = fn(*arguments)
             if "output" in form.axes and result is None:
                 result = arguments[[*form.axes].index("output")]
-            elif any(known is not None and plain(value) != known for value, known in zip(arguments, before)):
-                fail("your function writes to its arguments: work on a copy", f"  {where()}")
-            parts = parts_of(result, len(form.results))
+            parts = parts_of(result, form.results)
+            for (role, *_), value, known in zip(form.arguments, arguments, before):
+                if role != "output" and known is not None and plain(value) != known:
+                    fail("your function writes to its arguments: work on a copy", f"  {where()}")
             return parts if len(drafts) == 1 else rows_of(parts, len(drafts))
 
     def where():
@@ -357,6 +358,8 @@ def array_argument(form, draft, role, axes, words):
     """An array about one draft."""
     n = len(draft.tokens)
     value = {"target": draft.p, "draft": draft.q, "tokens": draft.tokens, "output": np.full(n + 1, -1)}[role]
+    if role == "target" and axes.endswith("K,V") and "bonus" in form.axes:
+        value = value[:n]  # without the row of the bonus
     if role == "draft" and axes.endswith("K"):
         value = value[np.arange(n), draft.tokens]
     if "log" in words:

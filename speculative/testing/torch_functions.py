@@ -11,10 +11,15 @@ import torch
 import torch._dynamo  # otherwise PyTorch imports it later, which takes seconds, while its functions are replaced
 from torch.overrides import TorchFunctionMode
 
+from ..exact.enumeration import CannotEnumerate
 from .torch_draws import TorchDraws, elementwise, objects
 
 SEARCHES = torch.searchsorted, torch.bucketize
 LOGS = torch.log, torch.Tensor.log
+NO_RACE = (
+    "of races between random numbers in PyTorch only (p / torch.empty_like(p).exponential_()).argmax() can be followed, "
+    "not argmax(log(p) - log(-log(u))) and not a comparison of an exponential number: draw so, or by torch.multinomial"
+)
 
 
 class TorchFunctions(TorchFunctionMode):
@@ -50,8 +55,10 @@ class TorchFunctions(TorchFunctionMode):
         first = arguments[0] if arguments else None
         if function is torch.Tensor.exponential_:
             return Exponentials(first.shape, self.rng)
-        if len(arguments) == 2 and isinstance(arguments[1], Exponentials):  # a quotient, whatever the function's name
-            return Quotient(first, arguments[1])
+        if len(arguments) == 2 and isinstance(arguments[1], Exponentials):
+            return Quotient(first, arguments[1]) if "div" in function.__name__ else arguments[1].refuse()
+        if getattr(function, "__name__", "") in ("argmax", "argmin", "max", "min") and hasattr(first, "uniforms"):
+            raise CannotEnumerate(NO_RACE)
         if function in LOGS and hasattr(first, "uniforms"):
             return elementwise(log, first)
         if function in SEARCHES and any(hasattr(argument, "uniforms") for argument in arguments):
@@ -67,10 +74,16 @@ class Exponentials:
     """Exponential numbers of this shape [..., n]."""
 
     def __init__(self, shape, rng):
-        self.rows = [rng.exponential(size=shape[-1]) for _ in range(math.prod(shape[:-1]))]
+        self.rows = [rng.exponential(size=math.prod(shape[-1:])) for _ in range(math.prod(shape[:-1]))]
 
     def __rtruediv__(self, probs):
         return Quotient(probs, self)
+
+    def refuse(self, *_, **__):
+        raise CannotEnumerate(NO_RACE)
+
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __add__ = __sub__ = __mul__ = __truediv__ = __float__ = refuse
+    item = log = neg = mul = div = argmin = refuse
 
 
 class Quotient:

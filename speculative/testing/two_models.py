@@ -85,7 +85,7 @@ def sampler_of(fn, form):
                       "temperature": 1.0, "seed": 0}  # fmt: skip
             with borrowed(fn, rng, seeded="seed" in form.axes):
                 given = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
-                parts = dict(zip(form.results, parts_of(fn(*given), len(form.results))))
+                parts = dict(zip(form.results, parts_of(fn(*given), form.results)))
             text = [*map(int, np.ravel(parts.get("text", parts.get("tokens", ()))))]
             new = text[len(prompt) * ("text" in parts) :]
             OfModels.n_more = max(OfModels.n_more, len(new) - n_tokens)

@@ -16,6 +16,10 @@ CDF = np.cumsum(P)
     "accept",
     [
         lambda rng, p, q: rng.random() < p / q,
+        lambda rng, p, q: not rng.exponential() < math.log(q / p),
+        lambda rng, p, q: -2 * rng.exponential(0.5) < math.log(p / q),
+        lambda rng, p, q: 1 / rng.exponential() < 1 / max(math.log(q / p), 0) if q > p else True,
+        lambda rng, p, q: -math.inf < rng.gumbel() < -math.log(math.log(q / p)) if q > p else True,
         lambda rng, p, q: rng.random() < min(1, p / q),
         lambda rng, p, q: rng.random() <= p / q,
         lambda rng, p, q: rng.random() * q < p,

@@ -51,11 +51,45 @@ def by_name(target_probs, draft_probs, draft_tokens, *, rng):
     return functions.decode(target_probs, draft_probs, draft_tokens, rng)
 
 
+def with_options(target_probs, draft_probs, draft_tokens, rng, **options):
+    return functions.decode(target_probs, draft_probs, draft_tokens, rng)
+
+
+def yielded(target_probs, draft_probs, draft_tokens, rng):
+    yield from functions.decode(target_probs, draft_probs, draft_tokens, rng)
+
+
 @pytest.mark.parametrize(("fn", "spec"), [
-    (after_an_option, None), (by_name, None), (by_name, "target, draft, tokens, rng -> tokens"),
+    (after_an_option, None), (by_name, None), (by_name, "target, draft, tokens, rng -> tokens"), (with_options, None),
+    (yielded, None),
 ])  # fmt: skip
 def test_parameters_are_passed_by_name_where_they_must_be(fn, spec, few_cases):
     assert check_function(fn, spec).endswith("; read as target[K+1,V], draft, tokens, rng -> tokens")
+
+
+def written_and_returned(target_probs, draft_probs, draft_tokens, rng, output):
+    new = functions.decode(target_probs, draft_probs, draft_tokens, rng)
+    output[: len(new)] = new
+    return {"statistics": {}}, output
+
+
+def with_an_exponential_number(target_probs, draft_probs, draft_tokens, rng):
+    p, q, x = np.log(target_probs), np.log(draft_probs), draft_tokens
+    n = next((i for i in range(len(x)) if not -rng.standard_exponential() < p[i, x[i]] - q[i, x[i]]), len(x))
+    weights = functions.rest(target_probs[n], draft_probs[n]) if n < len(x) else target_probs[n]
+    return [*x[:n], int(rng.choice(len(weights), p=weights))]
+
+
+def with_a_bonus_token_id(target_probs, draft_probs, draft_tokens, bonus_token_id, rng):
+    assert target_probs.shape == draft_probs.shape  # no row for the bonus
+    rows = np.concatenate([target_probs, np.eye(target_probs.shape[1])[[bonus_token_id]]])
+    return functions.decode(rows, draft_probs, draft_tokens, rng)
+
+
+def test_other_right_ones_pass(few_cases):
+    check_function(written_and_returned, "target, draft, tokens, rng, output -> _, tokens")
+    check_function(with_an_exponential_number)
+    check_function(with_a_bonus_token_id)
 
 
 def count_and_token(bonus, row=lambda i: i):
