@@ -4,7 +4,7 @@ import pytest
 from students import answers, samplers, told
 
 import speculative
-from speculative import Sampling, SpeculativeSampler
+from speculative import ModelDrafter, Sampling, SpeculativeSampler
 from speculative.testing import check_sampler, watch
 
 NOTED = {"never all K": "calls the target 5 times", "lists alone": "for a prompt that is a list, but not for an array"}
@@ -27,6 +27,14 @@ def test_the_librarys_own_pass(capsys):
         "check_sampler: the text has the target's distribution, to 1e-12, with 4 drafters and in"
     )
     assert capsys.readouterr().out == ""  # the other one is among NOTES, "one at a time"
+
+
+def test_what_is_accepted_of_unobserved_drafts_is_not_counted(few_cases):
+    def make(target, drafter, K, sampling):
+        own = ModelDrafter(drafter.model, sampling=drafter.sampling)  # its propose() is not the grader's
+        return SpeculativeSampler(target, own, K=K, sampling=sampling)
+
+    check_sampler(make, with_models=True)
 
 
 @pytest.mark.parametrize(("answer", "words"), answers("NOTES", samplers))
