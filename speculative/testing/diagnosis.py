@@ -23,6 +23,7 @@ from ..theory.candidates import without
 from ..tree import chain, children, is_chain
 from ..verifiers.block import block
 from ..verifiers.rejection import rejection
+from ..verifiers.traversal import traversal
 from .cases import NEARLY_CERTAIN, NEARLY_RIGHT, decided
 from .mistakes import verifiers as catalogue
 from .mistakes.drafters import exponent_of
@@ -74,7 +75,10 @@ MORE = [  # what is named on ONE must hold here as well: sure tokens, close ones
         ((0.1, 0.25, 0.65), (0.2, 0.1, 0.7)),
     ] for x in range(3) if q[x]
 ]  # fmt: skip
-LONG = [of_chain((0, 2, 0, 2), DRAFTS[[0, 2, 0, 2]], TARGETS[[0, 3, 1, 3, 2]])]
+LONG = [
+    of_chain((0, 2, 0, 2), DRAFTS[[0, 2, 0, 2]], TARGETS[[0, 3, 1, 3, 2]]),
+    of_chain((2, 0, 2, 2), DRAFTS[[0, 0, 2, 2]], TARGETS[[1, 3, 0, 3, 2]]),
+]
 SURE = [of_tree((0, 1), np.eye(4)[:2], np.eye(4)[[1, 1, 1]], (-1, -1))]  # the target is certain of the second sibling
 TREES = [
     of_tree((2, 1), [SIBLING, without(SIBLING, 2)], [TOP, *AFTER[:2]], (-1, -1)),
@@ -144,6 +148,9 @@ def known(verifier, stage, part):
     return view(known_decisions(verifier, stage), STAGES[stage], part)
 
 
+RIGHT = rejection, block, traversal
+
+
 @cache
 def entries(stage):
     """(hint, verifier) of the entries that first go wrong on the probes of this stage."""
@@ -155,8 +162,10 @@ def entries(stage):
 
 
 def is_wrong(verifier, stage, part="all"):
-    found, right = known(verifier, stage, part), known(rejection, stage, part)
-    return bool(found.keys() & right.keys()) and distance(found, right) > 1e-13
+    """Whether the decisions differ from those of every right rule."""
+    found = known(verifier, stage, part)
+    is_seen = bool(found.keys() & known(rejection, stage, part).keys())
+    return is_seen and all(distance(found, known(right, stage, part)) > 1e-13 for right in RIGHT)
 
 
 def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
@@ -166,13 +175,14 @@ def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
     for part in parts:
         found = view(decisions, probes, part)
         errors[part] = distance(found, known(rejection, stage, part)) if found else 0.0
-        if errors[part] < 1e-13:
+        error = min(distance(found, known(right, stage, part)) for right in RIGHT) if found else 0.0
+        if error < 1e-13:
             continue
-        near = min(1e-9, errors[part] / 100)
         for hint, wrong in entries(stage):
-            if wrong_part(wrong, stage) != part or distance(found, known(wrong, stage, part)) >= near:
+            if wrong_part(wrong, stage) != part or distance(found, known(wrong, stage, part)) >= min(1e-9, error / 100):
                 continue
-            if stage != "one" or distance(view_of(verifier, "more", part), known(wrong, "more", part)) < 1e-9:
+            others = {one: view_of(verifier, one, part) for one in (("more", "several") if stage == "one" else ())}
+            if all(distance(own, known(wrong, one, part)) < 1e-9 for one, own in others.items() if own):
                 return hint, errors
     told = catalogue.TREES if stage == "trees" else ()
     return next((mistake.hint for mistake in told if mistake.tell and mistake.tell(decisions)), None), errors
@@ -242,7 +252,8 @@ def with_one_token(verifier):
     if not is_exact_on_one(verifier):
         hint, errors = named(verifier, "one")
         [none_of_all] = catalogue.NONE_OF_ALL  # which never accepts a single token either
-        if hint and hint.startswith("you never accept"):
+        never = not any(nodes for row in view_of(verifier, "one", "accept").values() for nodes in row)
+        if never and (not hint or hint.startswith("you never accept")):
             found = view_of(verifier, "several", "accept")
             if distance(found, known(none_of_all.variants[0], "several", "accept")) < 1e-9:
                 hint = none_of_all.hint
@@ -309,9 +320,22 @@ def with_several_tokens(verifier):
     return "right for K = 1, but not for a block of several draft tokens"
 
 
+OF_BLOCK = {
+    "accept": "prefixes are kept with other probabilities than S / (S + 1 - p-hat)",
+    "rest": "what replaces a rejected token is not drawn from max(0, p-hat p - q) of the rows after the kept prefix",
+    "bonus": "the bonus is not drawn from target_probs[k]",
+}
+
+
 def of_the_case(verifier, case):
-    """The first acceptance in the failed case that differs from rejection sampling; None in a window."""
-    if case.kind == "certain":
+    """The first acceptance in the failed case that differs from rejection sampling, or from block verification."""
+    if distance(view_of(verifier, "several", "all"), known(block, "several", "all")) < 1e-12:
+        views = {part: (view_of(verifier, "long", part), known(block, "long", part)) for part in OF_BLOCK}
+        told = [OF_BLOCK[part] for part, (a, b) in views.items() if a.keys() & b.keys() and distance(a, b) > 1e-12]
+        return f"right as block verification for three draft tokens, but not for {case.K}" + ": " * bool(told) + (
+            ", and ".join(told)
+        )
+    if case.kind == "certain":  # a window
         return None
     for tokens in itertools.product(range(case.n_vocab), repeat=case.K):
         p, q = (np.array([rows[tokens[:i]] for i in range(case.K + 1)]) for rows in (case.p, case.q))
