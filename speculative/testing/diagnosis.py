@@ -182,10 +182,17 @@ def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
             if wrong_part(wrong, stage) != part or distance(found, known(wrong, stage, part)) >= min(1e-9, error / 100):
                 continue
             others = {one: view_of(verifier, one, part) for one in (("more", "several") if stage == "one" else ())}
+            if is_like_block(verifier):  # the entries for one draft token are edits of rejection sampling
+                others.pop("several", None)
             if all(distance(own, known(wrong, one, part)) < 1e-9 for one, own in others.items() if own):
                 return hint, errors
     told = catalogue.TREES if stage == "trees" else ()
     return next((mistake.hint for mistake in told if mistake.tell and mistake.tell(decisions)), None), errors
+
+
+def is_like_block(verifier):
+    """Whether of several draft tokens those are accepted that block verification accepts."""
+    return distance(view_of(verifier, "several", "accept"), known(block, "several", "accept")) < 1e-12
 
 
 @cache
@@ -375,8 +382,8 @@ def unknown_on_one_token(verifier, errors):
         rows.setdefault((p.tobytes(), q.tobytes()), []).append(share)
     if max(map(np.ptp, [accepted, *rows.values()])) < 1e-9:  # in each row
         return (
-            f"every draft token is accepted with the same probability, {accepted[0]:.6g}; it is min(1, p(x) / q(x)), "
-            "of the draft token x"
+            f"where one token is drafted, it is accepted with the same probability, {accepted[0]:.6g}, whatever it is: "
+            "accept the draft token x with probability min(1, p(x) / q(x))"
         )
     x = int(np.argmax(abs(accepted - np.minimum(1, TARGET / DRAFT))))
     return (
@@ -420,8 +427,15 @@ def mistake_on_a_tree(verifier, failed, passed):
         )
     if failed.kind == "certain":
         return None
-    before = trees[0].way if trees else "in chains"
+    where = f"siblings {failed.way} ({failed.kind})"
+    if not trees:
+        return (
+            f"right for chains, but not for {where}: siblings are alternatives, so either one draw from p decides "
+            "about all of them, or p becomes max(0, p - q), normalised, after each that is rejected"
+        )
+    if any((other.way, other.kind) == (failed.way, failed.kind) for other in trees):
+        return f"right for smaller trees, but not for the {len(failed.parents)} nodes with parents = {failed.parents}"
     return (
-        f"right for siblings {before}, but not for siblings {failed.way} ({failed.kind}): row j of draft.probs is the "
-        "distribution of sibling j given its elder siblings"
+        f"right for siblings {trees[0].way}, but not for {where}: row j of draft.probs is the distribution of sibling j "
+        "given its elder siblings"
     )

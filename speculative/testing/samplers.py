@@ -355,14 +355,14 @@ def entry_in_a_text(distribution, made, n_tokens, known):
 
     @cache
     def in_others():
-        others = nearly_certain(made) if known is None else []
-        others = [*others, *([replace(made, K=2)] if made.K == 1 else [])]  # there a block of several draft tokens
-        return [(other, exact_distribution(partial(other.text, 2))) for other in others]
+        others = [(other, 2) for other in nearly_certain(made)] if known is None else []
+        others += [(replace(made, K=2), 3)] if made.K == 1 else []  # with a block of several draft tokens
+        return [(other, n, exact_distribution(partial(other.text, n))) for other, n in others]
 
     def agrees(make, until):
         if not all(made.is_like(make, n, one, until) for n, one in found.items()):
             return False
-        if not all(other.is_like(make, 2, one, until) for other, one in in_others()):
+        if not all(other.is_like(make, n, one, until) for other, n, one in in_others()):
             return False
         in_windows = made.elsewhere()  # an entry that is like it is wrong in the same ones
         likes = ((replace(other, make=make), window.n_tokens, right) for window, other, right in in_windows)
