@@ -256,10 +256,12 @@ def mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
             if same(apart[i], wanted[i]):
                 yield i, "right in its own batch, so the others make it wrong: lengths, padding, a shared truncation"
                 continue
-        names = [] if eos is not None else known_mistakes(
+        names, n_tried, n_entries = ([], 0, 0) if eos is not None else known_mistakes(
             apart[i], target, draft, K, samplings[i], prompts[i], n_tokens, monotonic() + seconds
         )  # fmt: skip
-        if not names:
+        if not names and n_tried < n_entries:
+            yield i, f"the time ran out after {n_tried} of {n_entries} simulated mistakes, none of them this one: give more seconds"
+        elif not names:
             yield i, f"the catalogue has no mistake with this distribution, with K = {K}"
         yield from ((i, f"the same distribution has: {name}") for name in names)
 
@@ -278,9 +280,9 @@ def first_wrong(found, wanted):
 
 
 def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
-    """The catalogue's sentences for the mistakes that have this distribution with these models."""
+    """(the catalogue's sentences for the mistakes that have this distribution, number of entries tried, and of all)."""
     if draft is None:
-        return []
+        return [], 0, 0
     drafter = ModelDrafter(Rows(draft), sampling=sampling)
     first = of_first(1, found)  # compared first, which takes one round
     rooms = (lambda n_left, n_text: min(K, n_left - 1)), (lambda n_left, n_text: K)  # up to the end, or always K tokens
@@ -298,7 +300,13 @@ def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
         return generates(loop, n_tokens, found, until)
 
     entries = [(hint, (make, room)) for hint, make in known_loops() for room in rooms]
-    return [*dict.fromkeys(hint for hint, wrong in entries if entry_like([(hint, wrong)], agrees))]
+    names, n_tried = {}, 0
+    for hint, wrong in entries:
+        names |= {hint: None} if entry_like([(hint, wrong)], agrees) else {}
+        if monotonic() > end:
+            break
+        n_tried += 1
+    return [*names], n_tried, len(entries)
 
 
 def known_loops():

@@ -8,7 +8,7 @@ import numpy as np
 from ..interfaces import LanguageModel
 from ..tree import path
 from .cases import Passed, shortened
-from .mistakes.models import BEFORE, IMPRECISE, IN_TREES, ONE_OFF, ROWS, answers, close, gap, same_logits
+from .mistakes.models import BEFORE, CACHED, IMPRECISE, IN_TREES, ONE_OFF, ROWS, answers, close, gap, same_logits
 from .sources import Sources
 from .watch import asked, fail, note
 
@@ -175,6 +175,11 @@ def mistake_in_a_walk(ask, wrong, sources):
             "",
             f"  for tokens = {tokens}, n_last = {n_last}",
         )
+    after = answers_after(ask, tokens if len(tokens) > 3 else [0, 1, 1, 0])
+    if not all(same_logits(answer, answers[0]) for answers in after for answer in answers):
+        return (BEFORE,)
+    if not all(same_logits(a, b) or close(a, b) for a, *_ in after for b, *_ in after):
+        return (CACHED,)
     other = [1 - min(token, 1) for token in tokens]
     questions = [(tokens, n_last), (prefix, 1), (tokens[:-1] or tokens, 1), (tokens, n_last), (other, n_last),
                  (tokens, n_last), (prefix, 1), (tokens[:1], 1), (tokens, n_last)]  # fmt: skip
@@ -194,6 +199,22 @@ def mistake_in_a_walk(ask, wrong, sources):
     hint = next(mistake.hint for mistake in known if mistake.tell(seen))
     case = f"  for tokens = {tokens}, n_last = {n}: the rows differ from those for n_last = 1, one prefix at a time"
     return hint.format(gap(seen.rows, alone)), "", case
+
+
+def answers_after(ask, text):
+    """The answers to a text after others that begin like it, which a cache keeps, and go on differently: lists.
+
+    The answers of a list have the same number of tokens in common with the text asked before, and of others.
+    """
+    found, tokens = [], sorted({0, 1, *text})
+    for n_kept in range(1, len(text)):
+        first = [token for token in tokens if token != text[n_kept]]
+        for rests in [[token] for token in first], [[first[0], token] for token in tokens]:
+            found.append([])
+            for rest in rests[: None if n_kept + len(rests[0]) <= len(text) else 0]:
+                ask([*text[:n_kept], *rest], 1)
+                found[-1].append(ask(text, 1))
+    return [answers for answers in found if answers]
 
 
 def check_last_token(model):
