@@ -159,7 +159,7 @@ def graded(fn, spec, array, seed):
         return check_function_of_models(fn, spec_of_models, array, seed)
     fn = by_position(fn, None if spec else needed_of_a_draft(fn))
     form = form_of(fn, spec, array)
-    passed = checked_as_verifier(fn, form, seed)
+    passed = checked_as_verifier(fn, form, seed, spec or "")
     if form.is_batch:
         check_rows(fn, form, np.random.default_rng(seed))
     if not (form.bonus or form.one):
@@ -170,7 +170,7 @@ def graded(fn, spec, array, seed):
     return Passed(f"{passed.replace('check_verifier', 'check_function')}; read as {form}")
 
 
-def checked_as_verifier(fn, form, seed):
+def checked_as_verifier(fn, form, seed, spec):
     """The result of check_verifier; its messages and notes are about a function."""
     printed = io.StringIO()
     try:
@@ -179,7 +179,8 @@ def checked_as_verifier(fn, form, seed):
     except AssertionError as error:
         first, *rest = str(error).replace("your verifier", "your function").splitlines()
         first = first.replace("target_probs[k]", "row K of the target")
-        raise told_error(first, *rest, f"  (read as {form})") from None
+        more = "; if it returns no bonus: target[K,V]" * ("bonus" in first and form.bonus and "target[" not in spec)
+        raise told_error(first, *rest, f"  (read as {form}{more})") from None
     for line in dict.fromkeys(printed.getvalue().replace("your verifier", "your function").splitlines()):
         if line.startswith("note: ") and "wastes the bonus" not in line:
             print(line)
@@ -416,7 +417,7 @@ def read(form, parts, drafted, n_real, n_vocab):
         n = len(list(itertools.takewhile(bool, values["mask"])))
     else:
         n = values.get("flag", count if count is not None else int(token == drafted[0]))
-    if not 0 <= n <= len(drafted):
+    if n is None or not 0 <= n <= len(drafted):
         raise Unreadable(f"of {n_real} draft tokens your function accepts {n}")
     if (token is not None and not 0 <= token < n_vocab) or (n and form.one) or n >= n_real < len(drafted):
         token = None  # no token, the draft token itself, or one that follows the added token
@@ -430,7 +431,8 @@ def whole(name, value):
             raise Unreadable(f"expected one number for the {name!r} of the result, got {value!r:.60}")
         value = value[0] if value else None
     numbers = value if isinstance(value, tuple) else (value,)
-    if any(one is not None and (not np.isscalar(one) or isinstance(one, str) or one != one // 1) for one in numbers):
+    known = [one for one in numbers if one is not None or name in LISTS]
+    if any(not np.isscalar(one) or isinstance(one, str) or one != one // 1 for one in known):
         raise Unreadable(f"expected whole numbers for the {name!r} of the result, got {value!r:.60}")
     if name in LISTS:
         return [int(one) for one in numbers]

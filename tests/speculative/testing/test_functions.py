@@ -1,5 +1,6 @@
 """The grader of functions with a signature of their own: right ones pass in any form, and mistakes are named."""
 
+import functools
 import random
 
 import numpy as np
@@ -114,6 +115,19 @@ def test_a_reading_in_which_the_mistake_is_right_is_not_believed(answer, words, 
     for spec in (None, "target, draft, tokens, rng -> count, token"):
         assert words in told(lambda fn, spec=spec: check_function(fn, spec), answer)
     check_function(count_and_token(lambda p, q, k: p[k]))
+
+
+def without_a_bonus(target_probs, draft_probs, draft_tokens, rng, last=None):
+    n, token = count_and_token(lambda p, q, k: p[-1])(target_probs, draft_probs, draft_tokens, rng)
+    return n, token if n < len(draft_tokens) else last
+
+
+def test_no_token_and_another_token_after_all_draft_tokens(few_cases, capsys):
+    spec = "target, draft, tokens, rng -> count, token"
+    assert check_function(without_a_bonus).endswith("read as target[K,V], draft, tokens, rng -> count, token")
+    zero = functools.partial(without_a_bonus, last=0)
+    check_function(zero, spec.replace("target", "target[K,V]"))
+    assert "if it returns no bonus: target[K,V]" in str(pytest.raises(AssertionError, check_function, zero, spec).value)
 
 
 class WithFloat:
