@@ -355,9 +355,14 @@ def entry_in_a_text(distribution, made, n_tokens, known):
 
     @cache
     def in_others():
-        others = [(other, 2) for other in nearly_certain(made)] if known is None else []
-        others += [(replace(made, K=2), 3)] if made.K == 1 else []  # with a block of several draft tokens
-        return [(other, n, exact_distribution(partial(other.text, n))) for other, n in others]
+        others = nearly_certain(made) if known is None else ()
+        in_these = [(other, 2, exact_distribution(partial(other.text, 2))) for other in others]
+        if made.K > 1:
+            return in_these
+        block = replace(made, K=2)
+        with contextlib.suppress(CannotEnumerate):  # a function of models has more paths, and drafts two for two tokens
+            return [*in_these, (block, 3, exact_distribution(partial(block.text, 3), max_leaves=500))]
+        return [*in_these, (block, 2, exact_distribution(partial(block.text, 2)))]
 
     def agrees(make, until):
         if not all(made.is_like(make, n, one, until) for n, one in found.items()):
