@@ -1,11 +1,11 @@
-"""Calls of the graded code that are given a uniform number that is not drawn yet: float(u), isinstance(u, float), log(u).
+"""Calls in graded code that get a uniform number that is not drawn yet: float(u), isinstance(u, float), log(u).
 
     with calls_answered(fn):
         fn(...)             float(rng.random()) is rng.random(); but .astype(float), dtype=float, type(x) is float
 
 Inside the block these calls, in fn and in the functions that it can reach, go through `answered`; the names mean what
-they always mean. To this end the functions' files or notebook cells are compiled once more, and a function gets the new
-code if its old code is the same as in the source. Where there is no source, or `float` is handed on as in map(float, u),
+they always mean. For this the functions' files or notebook cells are compiled once more, and a function gets the new
+code if its old code is that of the source. Where there is no source, or `float` is handed on as in map(float, u),
 `float_replaced` puts a class in the place of the name `float` in the globals of fn.
 """
 

@@ -339,9 +339,8 @@ def of_the_case(verifier, case):
     if distance(view_of(verifier, "several", "all"), known(block, "several", "all")) < 1e-12:
         views = {part: (view_of(verifier, "long", part), known(block, "long", part)) for part in OF_BLOCK}
         told = [OF_BLOCK[part] for part, (a, b) in views.items() if a.keys() & b.keys() and distance(a, b) > 1e-12]
-        return f"right as block verification for three draft tokens, but not for {case.K}" + ": " * bool(told) + (
-            ", and ".join(told)
-        )
+        where = ": " + ", and ".join(told) if told else ""
+        return f"right as block verification for three draft tokens, but not for {case.K}{where}"
     if case.kind == "certain":  # a window
         return None
     for tokens in itertools.product(range(case.n_vocab), repeat=case.K):
@@ -436,6 +435,6 @@ def mistake_on_a_tree(verifier, failed, passed):
     if any((other.way, other.kind) == (failed.way, failed.kind) for other in trees):
         return f"right for smaller trees, but not for the {len(failed.parents)} nodes with parents = {failed.parents}"
     return (
-        f"right for siblings {trees[0].way}, but not for {where}: row j of draft.probs is the distribution of sibling j "
-        "given its elder siblings"
+        f"right for siblings {trees[0].way}, but not for {where}: row j of draft.probs is the distribution of sibling "
+        "j given its elder siblings"
     )

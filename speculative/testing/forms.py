@@ -133,7 +133,8 @@ def models_of(fn):
 def needed_of_a_draft(fn):
     """The names of the parameters that are passed to a function of a draft without a specification."""
     parameters = inspect.signature(fn).parameters.values()
-    return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and (role_of(p.name, NAMES) or p.default is p.empty)]
+    needed = [p for p in parameters if role_of(p.name, NAMES) or p.default is p.empty]
+    return [p.name for p in needed if p.kind is not p.VAR_KEYWORD]
 
 
 def needed_of_models(fn):

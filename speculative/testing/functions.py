@@ -260,7 +260,7 @@ def tried(fn, form):
 
 
 def counts_agree(fn, form, excess):
-    """Whether the counts are too large by this much, as in COUNTS, also where a draft token passes with probability a."""
+    """Whether the counts are too large by as much, as in COUNTS, where a draft token passes with probability a."""
     for i, a in enumerate((0.4, 0.3)):  # of two draft tokens, number i; the other one passes
         drafted, q, p = [7, 5], np.full((2, N_VOCAB), 0.1), np.full((3, N_VOCAB), 0.05)
         q[[0, 1], drafted], p[[0, 1], drafted] = 0.2, 0.6

@@ -260,7 +260,7 @@ def mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
             apart[i], target, draft, K, samplings[i], prompts[i], n_tokens, monotonic() + seconds
         )  # fmt: skip
         if not names and n_tried < n_entries:
-            yield i, f"the time ran out after {n_tried} of {n_entries} simulated mistakes, none of them this one: give more seconds"
+            yield i, f"the time ran out after {n_tried} of {n_entries} mistakes, none of them this: give more seconds"
         elif not names:
             yield i, f"the catalogue has no mistake with this distribution, with K = {K}"
         yield from ((i, f"the same distribution has: {name}") for name in names)

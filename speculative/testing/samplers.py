@@ -419,8 +419,8 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
     if n_right == 0:
         return (
             "your sampler goes wrong where a draft token is rejected: accept x with probability min(1, p(x) / q(x)), "
-            "and replace the first rejected one by a draw from max(0, p - q), normalised; or, in exact match, by the draw "
-            "from p that it did not match"
+            "and replace the first rejected one by a draw from max(0, p - q), normalised; or, in exact match, by the "
+            "draw from p that it did not match"
         )
     if made.K > 1:
         return (

@@ -17,8 +17,9 @@ from .torch_draws import TorchDraws, elementwise, objects
 SEARCHES = torch.searchsorted, torch.bucketize
 LOGS = torch.log, torch.Tensor.log
 NO_RACE = (
-    "of races between random numbers in PyTorch only (p / torch.empty_like(p).exponential_()).argmax() can be followed, "
-    "not argmax(log(p) - log(-log(u))) and not a comparison of an exponential number: draw so, or by torch.multinomial"
+    "of races between random numbers in PyTorch only (p / torch.empty_like(p).exponential_()).argmax() can be "
+    "followed, not argmax(log(p) - log(-log(u))) and not a comparison of an exponential number: draw so, or by "
+    "torch.multinomial"
 )
 
 

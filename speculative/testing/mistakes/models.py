@@ -89,8 +89,8 @@ BEFORE = (
     "there, and keep a copy of those that are, not the caller's list"
 )
 CACHED = (
-    "your model's answer depends on how many tokens its cache holds: after n of them the new tokens have the positions n, "
-    "n + 1, ..., and each of them sees these n and the new ones up to itself"
+    "your model's answer depends on how many tokens its cache holds: after n of them the new tokens have the positions "
+    "n, n + 1, ..., and each of them sees these n and the new ones up to itself"
 )
 ROW_I = ": row i of n_last predicts the token after tokens[len(tokens) - n_last + i]"
 ONE_OFF = "your rows are one off" + ROW_I

@@ -127,11 +127,12 @@ def test_no_token_and_another_token_after_all_draft_tokens(few_cases, capsys):
     assert check_function(without_a_bonus).endswith("read as target[K,V], draft, tokens, rng -> count, token")
     zero = functools.partial(without_a_bonus, last=0)
     check_function(zero, spec.replace("target", "target[K,V]"))
-    assert "if it returns no bonus: target[K,V]" in str(pytest.raises(AssertionError, check_function, zero, spec).value)
+    with pytest.raises(AssertionError, match=r"if it returns no bonus: target\[K,V\]"):
+        check_function(zero, spec)
 
 
 class WithFloat:
-    """`float` is a dtype, a function that is handed on, and a type, beside float(u) of a number that is not drawn yet."""
+    """`float` as a dtype, a function that is handed on, and a type, beside float(u) of a number not drawn yet."""
 
     def __init__(self, wrong=False):
         self.wrong, self.numbers = wrong, lambda rng, n: [float(rng.random()) for _ in range(n)]
@@ -149,7 +150,8 @@ class WithFloat:
 NO_SOURCE = """
 def decode(target_probs, draft_probs, draft_tokens, rng):
     u = np.array([rng.random() for _ in draft_tokens], dtype=float)
-    n = next((i for i, x in enumerate(draft_tokens) if not float(u[i]) * draft_probs[i, x] < target_probs[i, x]), len(u))
+    p, q = target_probs, draft_probs
+    n = next((i for i, x in enumerate(draft_tokens) if not float(u[i]) * q[i, x] < p[i, x]), len(u))
     rest = np.maximum(target_probs[n] - np.append(draft_probs, 0 * draft_probs[:1], axis=0)[n], 0)
     return [*draft_tokens[:n], rng.choice(len(rest), p=rest / rest.sum())]
 """
