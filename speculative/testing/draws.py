@@ -6,7 +6,7 @@
 Inside the block the global functions are replaced, and so are generators among the globals of `fn`. A `Draws`
 object replaces them, and is passed as a parameter named rng; it is a Generator that also has the methods of
 random.Random and np.random.RandomState. Numbers that cannot be enumerated anyway, such as normally distributed ones,
-raise CannotEnumerate. (For float(u) see calls.py.)
+raise CannotEnumerate.
 """
 
 import contextlib
@@ -16,7 +16,6 @@ import sys
 
 import numpy as np
 
-from .calls import log
 from .watch import fail
 
 OF_RANDOM = "random", "uniform", "choices", "choice", "randint", "randrange", "sample", "shuffle", "gauss"
@@ -92,6 +91,44 @@ class OfRandom:
 
     def __getattr__(self, name):
         return getattr(self.draws, name)
+
+
+class Float(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, float)
+
+    def __call__(cls, value=0.0):
+        value = value.item() if hasattr(value, "uniforms") else value
+        return value if hasattr(value, "interval") else float(value)
+
+
+class OpenFloat(metaclass=Float):
+    """`float` that leaves a uniform number that is not drawn yet unchanged; as a dtype it is `object`."""
+
+
+class OpenFloat64(OpenFloat):
+    """The same, as a dtype float64."""
+
+    dtype = np.dtype(float)
+
+
+@contextlib.contextmanager
+def float_replaced(fn, kind):
+    """The name `float` in the globals of fn means `kind`, if that is not None."""
+    names = globals_of(fn)
+    before = {"float": names["float"]} if "float" in names else {}
+    if kind:
+        names["float"] = kind
+    try:
+        yield
+    finally:
+        if kind:
+            names.pop("float")
+            names.update(before)
+
+
+def log(value, *base, natural=math.log):
+    return natural(value, *base) if base or not hasattr(value, "interval") else value.log()
 
 
 def borrowed(fn, rng, *, seeded=False):

@@ -28,9 +28,8 @@ import numpy as np
 from ..exact.enumeration import CannotEnumerate, exact_distribution, total_variation
 from ..interfaces import Verdict
 from ..logits.probs import sample_token
-from .calls import OpenFloat, OpenFloat64, calls_answered, float_replaced
 from .cases import TOLERANCE, Passed, alike, independent, marginal
-from .draws import Draws, borrowed, globals_of
+from .draws import Draws, OpenFloat, OpenFloat64, borrowed, float_replaced
 from .forms import (
     LISTS,
     NUMBERS,
@@ -138,10 +137,9 @@ def check_function(
     if "torch" in sys.modules:
         from . import torch_functions  # noqa: F401  imported before random functions are replaced
     first = None  # the message if all ways refuse
-    names = globals_of(fn)
-    for way in calls_answered(fn), *(float_replaced(fn, names, kind) for kind in (OpenFloat64, OpenFloat)):
+    for kind in (None, OpenFloat64, OpenFloat):  # what `float` means: float(u) needs a class, .astype(float) the type
         try:
-            with way:
+            with float_replaced(fn, kind):
                 return graded(fn, spec, array or array_of(fn), seed)
         except AssertionError as error:
             if first and str(error).startswith("your function fails"):  # because of the replaced name

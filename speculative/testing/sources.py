@@ -7,13 +7,11 @@ is replaced, for the whole process, by a function that calls it and takes note.
 
 import contextlib
 import functools
-import os
 import pickle
 import random
 import threading
 import types
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
@@ -23,7 +21,6 @@ GENERATORS = np.random.Generator, np.random.RandomState, random.Random
 CAPTURED = "a generator of its own, made before the call"
 MOST_PARTS = 1000  # parts that are searched for generators
 PACKAGE = __name__.split(".")[0]  # its modules contain no generators
-NOT_OWN = str(Path(__file__).parents[1]), str(Path(os.__file__).parent)
 
 guard, watching, replaced = threading.Lock(), [], [np.random.default_rng]  # who watches, and what `noting` replaces
 
@@ -78,18 +75,15 @@ def state_of(generator):
 
 
 def generators_in(fn):
-    """The generators that a function can reach."""
-    return [part for part in parts_in(fn) if isinstance(part, GENERATORS)]
-
-
-def parts_in(fn):
-    """Everything that a function can reach: its closure, globals and defaults, and the attributes of objects."""
-    seen, parts = {}, [fn]
+    """The generators that a function can reach: its closure, globals and defaults, and the attributes of objects."""
+    found, seen, parts = [], set(), [fn]
     for part in parts:  # the list grows during the loop
-        if id(part) not in seen and len(parts) < MOST_PARTS and not isinstance(part, GENERATORS):
+        if isinstance(part, GENERATORS) and id(part) not in seen:
+            found.append(part)
+        elif id(part) not in seen and len(parts) < MOST_PARTS:
             parts += islice(parts_of(part), MOST_PARTS)
-        seen[id(part)] = part
-    return [*seen.values()]
+        seen.add(id(part))
+    return found
 
 
 def parts_of(thing):
@@ -97,9 +91,7 @@ def parts_of(thing):
     if isinstance(thing, types.FunctionType):
         is_ours = (thing.__module__ or "").split(".")[0] == PACKAGE
         names = set() if is_ours else {name for code in codes(thing.__code__) for name in code.co_names}
-        variables = [thing.__globals__[name] for name in sorted(names & thing.__globals__.keys())]
-        modules = [one for one in variables if isinstance(one, types.ModuleType)]
-        variables += filter(is_own, (vars(one).get(name) for one in modules for name in names))
+        variables = [thing.__globals__[name] for name in names & thing.__globals__.keys()]
         for cell in thing.__closure__ or ():
             with contextlib.suppress(ValueError):  # not assigned yet
                 variables.append(cell.cell_contents)
@@ -112,23 +104,14 @@ def parts_of(thing):
         return thing
     if isinstance(thing, dict):
         return thing.values()
-    if isinstance(thing, types.ModuleType):
+    if isinstance(thing, (type, types.ModuleType)):
         return ()
-    if isinstance(thing, type):
-        return methods_of(thing)
     return [*getattr(thing, "__dict__", {}).values(), *methods_of(type(thing))]
 
 
 @functools.cache
 def methods_of(kind):
-    parts = [part for one in kind.__mro__ for part in vars(one).values()]
-    return [*filter(is_own, (getattr(part, "__func__", part) for part in parts))]
-
-
-def is_own(thing):
-    """Whether this is a function in Python that belongs neither to this library nor to an installed one."""
-    file = getattr(getattr(thing, "__code__", None), "co_filename", NOT_OWN[0])
-    return isinstance(thing, types.FunctionType) and not file.startswith(NOT_OWN) and "site-packages" not in file
+    return [method for method in vars(kind).values() if isinstance(method, types.FunctionType)]
 
 
 def codes(code):
