@@ -16,6 +16,9 @@ def exercise_1(fn):
         assert got is not None, "nothing came back: is a return missing?"
         got, right = np.asarray(got), Sampling(temperature=temperature)(logits[None])[0]
         story = f"logits {logits}, temperature {temperature}: expected {right.round(4)}, got {got}"
+        unnormalised = got.shape == right.shape and (got > 0).all() and not np.isclose(got.sum(), 1, atol=1e-6)
+        is_power = unnormalised and np.allclose(got / got.sum(), right, atol=1e-6)
+        assert not is_power, f"divide by the sum, after the temperature as well ({story})"
         is_close = got.shape == right.shape and np.allclose(got, right, atol=1e-6)
         assert is_close, f"{hint} ({story})"
         assert got.dtype == np.float64, (
@@ -48,7 +51,9 @@ def exercise_2(fn):
         (0.3, "at least one stays", "0.4 alone reaches 0.3: the others go"),
         (1.0, "1: all", ""),
     ]
-    assert fn(some.copy(), 0.6) is not None, "nothing came back: is a return missing?"
+    given = some.copy()
+    assert fn(given, 0.6) is not None, "nothing came back: is a return missing?"
+    assert (given == some).all(), "your function writes to the probabilities that it was given: work on a copy"
     for top_p, too_few, too_many in cases:
         with np.errstate(all="ignore"):
             got = np.asarray(fn(some.copy(), top_p))

@@ -76,7 +76,8 @@ def exercise_2(fn):
             hint = "of each token only p - q is missing, not all of p"
         elif not hint and (got[P <= Q] > 0).any():
             hint = "where p is at most q nothing is missing: these tokens have probability 0"
-        story = f"p = {P}, q = {Q}: expected {right.round(6)}, got {got.round(6)}"
+        apart = f", p - q = {P - Q}" if P is near else ""
+        story = f"p = {P}, q = {Q}{apart}: expected {right.round(6)}, got {got.round(6)}"
         atol = 1e-6 if P is near else 1e-9  # 1 - sum min(p, q) has few digits left where p is close to q
         assert np.allclose(got, right, rtol=0, atol=atol), f"{hint or 'not the residual'}; {story}"
     return "right: what is missing, and nothing else"

@@ -93,7 +93,7 @@ def enumerated(fn, max_leaves, max_draws, n_again):
         if not path:
             _, path, outcome = most_probable
             rng = ExactGenerator(path, max_draws, max_leaves)
-            if any(hashable(fn(rng.from_the_start())) != outcome for _ in range(n_again)):
+            if any((hashable(fn(rng.from_the_start())),) != (outcome,) for _ in range(n_again)):
                 raise CannotEnumerate(NOT_THE_SAME)
             return {outcome: math.fsum(probabilities) for outcome, probabilities in parts.items()}
         path[-1].taken += 1
@@ -324,7 +324,6 @@ def hashable(outcome):
         outcome = outcome.tolist()
     if isinstance(outcome, (list, tuple)):
         return tuple(hashable(part) for part in outcome)
-    if isinstance(outcome, np.generic):
-        return outcome.item()
+    outcome = outcome.item() if isinstance(outcome, np.generic) else outcome
     hash(outcome)
-    return outcome
+    return math.nan if isinstance(outcome, float) and math.isnan(outcome) else outcome  # equal to itself in a tuple

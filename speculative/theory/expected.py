@@ -34,7 +34,12 @@ def speedup(alpha, K, c, v=None):
     >>> speedup(np.array([0.6, 0.8]), 5, 0).round(2)
     array([2.38, 3.69])
     """
-    verification = 1.0 if v is None else np.asarray(v)[check_K(K)]
+    K = check_K(K)
+    if v is not None and len(v) <= K.max():
+        raise ValueError(
+            f"expected v with the cost of a pass over each of 1 to K + 1 = {K.max() + 1} tokens, got {len(v)}"
+        )
+    verification = 1.0 if v is None else np.asarray(v)[K]
     return plain(expected_tokens(alpha, K) / (np.multiply(K, c) + verification))
 
 

@@ -36,6 +36,13 @@ def test_what_is_certain_does_not_fork():
     assert len(runs) == 1 + N_AGAIN
 
 
+def test_nan_is_one_outcome():
+    assert str(exact_distribution(lambda rng: float("nan"))) == "{nan: 1.0}"
+    assert str(exact_distribution(lambda rng: [np.float64("nan"), rng.random() < 0.25])) == (
+        "{(nan, True): 0.25, (nan, False): 0.75}"
+    )
+
+
 def test_the_time_of_a_run_is_linear_in_its_draws(monkeypatch):
     """Counted, not measured: each draw on a path is answered once a run, and its probability multiplied once."""
     asked, fork = [0], ExactGenerator.fork

@@ -103,3 +103,8 @@ def test_an_interval_at_the_edge():
             found = estimate_alpha(*counts)
             np.testing.assert_allclose(found, wanted, atol=1e-12)
             assert found[1] >= 0 and found[2] <= 1 and math.copysign(1, found[1]) == 1
+
+
+def test_a_list_of_costs_that_is_too_short():
+    with pytest.raises(ValueError, match=r"each of 1 to K \+ 1 = 4 tokens, got 3"):
+        speedup(0.8, 3, 0.1, [1, 1.1, 1.2])
