@@ -27,17 +27,20 @@ NAMES = {  # role: a regular expression for the names of parameters that are kno
     "temperature": "temp", "output": "^out", "uniforms": "uniform|coin|^us?$", "rng": "^rng|^gen",
     "V": "^(n_)?vocab|^V$", "bonus": "bonus",
     "tokens": "token|_ids?$|candidate|drafted|^xs?$", "draft": "draft|proposal|small|assist|^qs?(_|$)",
-    "target": "target|large|big|main|^ps?(_|$)", "K": "^(K|T|gamma)$", "B": "^B$",
+    "target": "target|large|big|main|^verif\\w*_(logit|prob)|^ps?(_|$)", "K": "^(K|T|gamma)$", "B": "^B$",
 }  # fmt: skip
 MODELS = {  # the same for functions of two models
-    "temperature": "temp",
-    "rng": "^rng|^gen",
-    "K": "^(K|k|gamma|lookahead|draft_len|n_draft)$|speculat|num_assist",
-    "draft_model": "draft|approx|small|assist|^(M|model)_?[qs]$",
-    "target_model": "target|large|big|main|^(M|model)_?[pl]?$",
+    "temperature": "temp", "top_k": "^top_?k$", "top_p": "^top_?p$|^nucleus", "min_p": "^min_?p$", "penalty": "penalty",
+    "tokenizer": "tokenizer", "device": "device", "verbose": "verbose|debug|^log$|print|progress", "eos": "eos|stop|end_?id|pad",
+    "rng": "^rng|^gen(erator)?$",
+    "K": "^(K|k|gamma|lookahead|depth|draft_len|draft_length|n_draft|n_guess)$|speculat|num_assist|draft_max|n_spec",
+    "draft_model": "draft|approx|small|assist|proposal_model|^(M|model)_?[qs]$",
+    "target_model": "target|large|big|main|base_model|verifier|^(M|model)_?[pl]?$",
     "n_tokens": "^(N|n|T)$|max|num|n_tok|steps|len",
     "prompt": "prompt|prefix|ids|tokens|context|text|^x$|^seq",
 }
+NEUTRAL = {"top_k": 3, "top_p": 1.0, "min_p": 0.0, "penalty": 1.0, "device": "cpu", "verbose": False, "eos": -1}
+PASSED = "K", "n_tokens", "rng", "temperature", "top_k", "top_p", "min_p", "penalty"  # also where they have a default
 OF_MODELS = "prompt, target_model, draft_model, n_tokens, K -> text"
 USUAL = "tokens", "tokens, count", "count, token", "accepted, token", "accepted, count, token", "token, flag"
 JAX = "a function of a JAX key cannot be graded: take uniform numbers, u [K + 1], as an argument instead"
@@ -78,7 +81,7 @@ class Form:
 def parsed(spec, array):
     """The Form of a specification."""
     before, arrow, after = spec.partition("->")
-    found = re.findall(r"((?:log |list |probs |last )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split()))
+    found = re.findall(r"((?:log |list |probs |last |next )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split()))
     batch = re.search(r"target\[B,", spec.replace(" ", ""))
     arguments = []
     for words, role, axes in found:
@@ -120,13 +123,15 @@ def guesses(fn):
 def models_of(fn):
     """The specification, without its result, of a function of two models with usual names; otherwise ""."""
     names = needed_of_models(fn)
-    if any(re.search("prob|logit|log_?p|draft_tok|dist|^[pq]s?$", name) for name in names):
+    rows = "draft_tok|^[pq]s?$" if any(re.search("prompt|prefix|context|^seq|input_ids", name) for name in names) else (
+        "prob|logit|log_?p|draft_tok|dist|^[pq]s?$")
+    if any(re.search(rows, name) for name in names):
         return ""
     roles = [role_of(name, MODELS) or name for name in names]
     if not {"draft_model", "target_model"} <= {*roles}:
         return ""
-    if not {"prompt", "n_tokens"} <= {*roles}:
-        fail(f"which arguments are the prompt and the number of tokens? Pass a specification, such as {OF_MODELS!r}")
+    if "prompt" not in roles:
+        fail(f"which argument is the prompt? Pass a specification, such as {OF_MODELS!r}")
     return ", ".join(roles)
 
 
@@ -140,7 +145,10 @@ def needed_of_a_draft(fn):
 def needed_of_models(fn):
     """The same for a function of two models."""
     parameters = inspect.signature(fn).parameters.values()
-    return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and (p.default is p.empty or p.name == "rng")]
+    return [
+        p.name for p in parameters
+        if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL) and (p.default is p.empty or role_of(p.name, MODELS) in PASSED)
+    ]
 
 
 def by_position(fn, names=None):

@@ -13,7 +13,7 @@ from ..exact.table import TableModel
 from ..logits.probs import Sampling
 from .cases import Passed
 from .draws import Draws, borrowed, on_cpu
-from .forms import parsed, parts_of
+from .forms import NEUTRAL, parsed, parts_of
 from .samplers import check_sampler
 from .watch import asked, told_error
 
@@ -24,6 +24,9 @@ def check_function_of_models(fn, spec, array, seed):
     """The result of check_sampler; its messages are about a function."""
     form = form_of_models(fn, spec, array)
     made = sampler_of(fn, form)
+    if draws_nothing(made):
+        from .greedy import graded
+        return Passed(f"check_function: {graded(made)}; read as {form}")
     try:
         passed = check_sampler(made, seed=seed, with_models=True)
     except AssertionError as error:
@@ -35,6 +38,16 @@ def check_function_of_models(fn, spec, array, seed):
     return Passed(f"{passed}; read as {form}")
 
 
+def draws_nothing(made):
+    """Whether the text of a pair of random models is the same whatever is drawn."""
+    target, other = (TableModel.random(3, seed=seed) for seed in (1, 2))
+    sampler = made(target, ModelDrafter(other, sampling=Sampling()), K=2, sampling=Sampling())
+    try:
+        return len(exact_distribution(lambda rng: tuple(sampler.generate([2, 1], 4, rng)), max_leaves=2000)) == 1
+    except (AssertionError, CannotEnumerate):
+        return False
+
+
 def form_of_models(fn, spec, array):
     """The Form in which the text of a one-hot target is right, if there is one; of several the one with fewest calls.
 
@@ -44,9 +57,10 @@ def form_of_models(fn, spec, array):
     specs = [*whole, *(one.replace("prompt", "prompt[B,n]") for one in whole if "prompt[" not in one)]
     if "probs" not in spec:
         specs += [re.sub(r"(\w+_model)", r"probs \1", one) for one in specs]
-    if "last" not in spec:
-        specs += [re.sub(r"((?:probs )?\w+_model)", r"last \1", one) for one in specs]
+    if "last" not in spec and "next" not in spec:
+        specs += [re.sub(r"((?:probs )?\w+_model)", rf"{word} \1", one) for word in ("last", "next") for one in specs]
     forms, tries = [parsed(one, array) for one in specs], []
+    forms += [parsed(re.sub(r"\bprompt(?!\[)", "list prompt", one), array) for one in specs if "prompt[" not in one]
     for form in forms:
         calls = []
 
@@ -64,7 +78,7 @@ def form_of_models(fn, spec, array):
             tries.append((round(share, 9), -len(calls), None))
         except (AssertionError, CannotEnumerate) as error:
             tries.append((0, -len(calls), error))
-    best = max(range(len(forms)), key=lambda i: tries[i][:2])
+    best = max(range(len(forms)), key=lambda i: (tries[i][0], tries[i][2] is None, tries[i][1]))
     if all(isinstance(error, AssertionError) for *_, error in tries):
         raise tries[0][-1]
     return forms[best]
@@ -81,15 +95,25 @@ def sampler_of(fn, form):
             self.models = {"target_model": (target, sampling), "draft_model": (drafter.model, drafter.sampling)}
 
         def generate(self, prompt, n_tokens, rng):
-            values = {"prompt": np.array(prompt), "n_tokens": n_tokens, "K": self.K, "rng": Draws(rng), "V": 3, "B": 1,
-                      "temperature": 1.0, "seed": 0}  # fmt: skip
+            new, is_step = [], "n_tokens" not in form.axes  # a function of one round is called until there are enough
+            while len(new) < n_tokens:
+                text = self.called([*prompt, *new], n_tokens, rng)
+                if len(text) <= len(prompt) + len(new) if "text" in form.results else not text:
+                    break
+                new += text[len(prompt) + len(new) :] if "text" in form.results else text
+                if not is_step:
+                    break
+            OfModels.n_more = max(OfModels.n_more, (len(new) - n_tokens) * (not is_step))
+            return new[:n_tokens]
+
+        def called(self, text, n_tokens, rng):
+            values = {"prompt": np.array(text), "n_tokens": n_tokens, "K": self.K, "rng": Draws(rng), "V": 3, "B": 1,
+                      "temperature": 1.0, "seed": 0, "tokenizer": Tokenizer(), **NEUTRAL}  # fmt: skip
             with borrowed(fn, rng, seeded="seed" in form.axes):
                 given = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
-                parts = dict(zip(form.results, parts_of(fn(*given), form.results)))
-            text = [*map(int, np.ravel(parts.get("text", parts.get("tokens", ()))))]
-            new = text[len(prompt) * ("text" in parts) :]
-            OfModels.n_more = max(OfModels.n_more, len(new) - n_tokens)
-            return new[:n_tokens]
+                result = fn(*given)
+                parts = dict(zip(form.results, parts_of(tokens_of(result) if len(form.results) == 1 else result, form.results)))
+            return [*map(int, np.ravel(parts.get("text", parts.get("tokens", ()))))]
 
         def argument(self, role, axes, words, values):
             if role == "prompt":
@@ -103,11 +127,14 @@ def sampler_of(fn, form):
             def called(tokens, *others, n_last=None, **__):
                 plain = on_cpu(tokens)
                 text = [int(token) for token in plain.ravel()]
+                if others and np.ndim(others[0]) == 1 and n_last is None:  # the text, and the draft tokens after it
+                    text, n_last, others = [*text, *map(int, others[0])], len(others[0]) + 1, ()
                 if "last" in words and n_last is None:  # as the models of this library: n_last may be positional
                     n_last = others[0] if others else 1
                 rows = sampling(model(text, n_last=len(text)), text)[-n_last if n_last else None :]
                 with np.errstate(divide="ignore"):
                     rows = rows if "probs" in words else np.log(rows)
+                rows = rows[-1] if "next" in words and n_last is None else rows
                 rows = rows[None] if plain.ndim == 2 else rows
                 if form.array is list:
                     return rows.tolist()
@@ -117,6 +144,27 @@ def sampler_of(fn, form):
             return called
 
     return OfModels
+
+
+class Tokenizer:
+    """In the place of a tokenizer: decodes to numbers, and has no end of a text."""
+
+    eos_token_id = pad_token_id = bos_token_id = None
+
+    def decode(self, tokens, **_):
+        return " ".join(map(str, np.ravel(tokens)))
+
+
+def tokens_of(result):
+    """The tokens of a result: of a dict, an object or a tuple with more than them, by name or place."""
+    for name in ("sequences", "tokens", "output_ids", "text", "output", "emitted", "generated"):
+        if isinstance(result, dict) and name in result:
+            return result[name]
+        if not isinstance(result, (list, tuple, np.ndarray)) and hasattr(result, name) and not hasattr(result, "dtype"):
+            return getattr(result, name)
+    if isinstance(result, tuple) and result and not isinstance(result[0], (int, np.integer)) and np.ndim(on_cpu(result[0]) if hasattr(result[0], "cpu") else result[0]) >= 1:
+        return result[0]
+    return result
 
 
 class Rows(np.ndarray):
