@@ -30,8 +30,15 @@ NAMES = {  # role: a regular expression for the names of parameters that are kno
     "target": "target|large|big|main|^verif\\w*_(logit|prob)|^ps?(_|$)", "K": "^(K|T|gamma)$", "B": "^B$",
 }  # fmt: skip
 MODELS = {  # the same for functions of two models
-    "temperature": "temp", "top_k": "^top_?k$", "top_p": "^top_?p$|^nucleus", "min_p": "^min_?p$", "penalty": "penalty",
-    "tokenizer": "tokenizer", "device": "device", "verbose": "verbose|debug|^log$|print|progress", "eos": "eos|stop|end_?id|pad",
+    "temperature": "temp",
+    "top_k": "^top_?k$",
+    "top_p": "^top_?p$|^nucleus",
+    "min_p": "^min_?p$",
+    "penalty": "penalty",
+    "tokenizer": "tokenizer",
+    "device": "device",
+    "verbose": "verbose|debug|^log$|print|progress",
+    "eos": "eos|stop|end_?id|pad",
     "rng": "^rng|^gen(erator)?$",
     "K": "^(K|k|gamma|lookahead|depth|draft_len|draft_length|n_draft|n_guess)$|speculat|num_assist|draft_max|n_spec",
     "draft_model": "draft|approx|small|assist|proposal_model|^(M|model)_?[qs]$",
@@ -123,8 +130,11 @@ def guesses(fn):
 def models_of(fn):
     """The specification, without its result, of a function of two models with usual names; otherwise ""."""
     names = needed_of_models(fn)
-    rows = "draft_tok|^[pq]s?$" if any(re.search("prompt|prefix|context|^seq|input_ids", name) for name in names) else (
-        "prob|logit|log_?p|draft_tok|dist|^[pq]s?$")
+    rows = (
+        "draft_tok|^[pq]s?$"
+        if any(re.search("prompt|prefix|context|^seq|input_ids", name) for name in names)
+        else ("prob|logit|log_?p|draft_tok|dist|^[pq]s?$")
+    )
     if any(re.search(rows, name) for name in names):
         return ""
     roles = [role_of(name, MODELS) or name for name in names]
@@ -146,8 +156,10 @@ def needed_of_models(fn):
     """The same for a function of two models."""
     parameters = inspect.signature(fn).parameters.values()
     return [
-        p.name for p in parameters
-        if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL) and (p.default is p.empty or role_of(p.name, MODELS) in PASSED)
+        p.name
+        for p in parameters
+        if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        and (p.default is p.empty or role_of(p.name, MODELS) in PASSED)
     ]
 
 

@@ -33,6 +33,7 @@ from .cases import (
     shortened,
     up_to,
 )
+from .greedy import GREEDY, check_greedy, is_greedy
 from .mistakes import samplers as catalogue
 from .mistakes import verifiers
 from .sources import Sources
@@ -105,6 +106,12 @@ def check_sampler(
     for K in (1, 2, 3, 5):
         check_lengths(made(draft, K))
     takes_stops = takes_stop_tokens(made(draft, 1))
+    if target_sampling is None and is_greedy(made(draft, 2)):
+        entries = [
+            *loops(AROUND, [*ONE, *SEVERAL]),
+            *((hint, catalogue.loop(verifier=staticmethod(wrong))) for hint, wrong in GREEDY.items()),
+        ]
+        return Passed(check_greedy(made(draft, 2), entries, in_window, takes_stops))
     for name, K in itertools.product(drafters, (1, 2)):
         check_distribution(made(drafters[name](Sampling()), K, usual, f"K = {K}, {usual}, {name}"))
     for sampling in (Sampling(temperature=0.5), Sampling(top_k=2)) if target_sampling is None else ():
