@@ -26,7 +26,7 @@ LISTS, NUMBERS = ("tokens", "padded", "accepted", "mask"), ("flag", "count", "le
 NAMES = {  # role: a regular expression for the names of parameters that are known without a specification
     "temperature": "temp", "output": "^out", "uniforms": "uniform|coin|^us?$", "rng": "^rng|^gen",
     "V": "^(n_)?vocab|^V$", "bonus": "bonus",
-    "tokens": "token|_ids?$|candidate|drafted|^xs?$", "draft": "draft|proposal|small|assist|^qs?(_|$)",
+    "tokens": "token|_ids?$|candidate|drafted|guess|^xs?$", "draft": "draft|proposal|small|assist|^qs?(_|$)",
     "target": "target|large|big|main|^verif\\w*_(logit|prob)|^ps?(_|$)", "K": "^(K|T|gamma)$", "B": "^B$",
 }  # fmt: skip
 MODELS = {  # the same for functions of two models
@@ -44,12 +44,18 @@ MODELS = {  # the same for functions of two models
     "draft_model": "draft|approx|small|assist|proposal_model|^(M|model)_?[qs]$",
     "target_model": "target|large|big|main|base_model|verifier|^(M|model)_?[pl]?$",
     "n_tokens": "^(N|n|T)$|max|num|n_tok|steps|len",
-    "prompt": "prompt|prefix|ids|tokens|context|text|^x$|^seq",
+    "prompt": "prompt|prefix|ids|tokens|context|text|ctx|^x$|^seq",
 }
+MEANING = {  # of the roles that every function has, for the nearest reading of a name that is not known
+    "target": "the target's rows", "draft": "the draft's rows", "tokens": "the draft tokens",
+    "target_model": "the target", "draft_model": "the draft model", "prompt": "the prompt",
+    "n_tokens": "the number of new tokens", "K": "the number of draft tokens",
+}  # fmt: skip
 NEUTRAL = {"top_k": 3, "top_p": 1.0, "min_p": 0.0, "penalty": 1.0, "device": "cpu", "verbose": False, "eos": -1}
 PASSED = "K", "n_tokens", "rng", "temperature", "top_k", "top_p", "min_p", "penalty"  # also where they have a default
 OF_MODELS = "prompt, target_model, draft_model, n_tokens, K -> text"
 USUAL = "tokens", "tokens, count", "count, token", "accepted, token", "accepted, count, token", "token, flag"
+TESTS = "accepted", "accepted, count", "count"  # without a replacement, which is left to the caller
 JAX = "a function of a JAX key cannot be graded: take uniform numbers, u [K + 1], as an argument instead"
 
 
@@ -78,6 +84,11 @@ class Form:
         return "K+1" in self.axes.get("target", "") or "bonus" in self.axes
 
     @property
+    def is_test(self):
+        """Whether the caller draws the token after the accepted ones."""
+        return not {"tokens", "padded", "token"} & {*self.results}
+
+    @property
     def is_batch(self):
         return any(axes.startswith("B") for axes in self.axes.values())
 
@@ -88,7 +99,9 @@ class Form:
 def parsed(spec, array):
     """The Form of a specification."""
     before, arrow, after = spec.partition("->")
-    found = re.findall(r"((?:log |list |probs |last |next )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split()))
+    found = re.findall(
+        r"((?:log |list |probs |last |next |pair |triple )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split())
+    )
     batch = re.search(r"target\[B,", spec.replace(" ", ""))
     arguments = []
     for words, role, axes in found:
@@ -113,18 +126,35 @@ def role_of(name, roles):
     return next((role for role, pattern in roles.items() if re.search(pattern, name)), None)
 
 
+def known_roles(names, table, needed, result):
+    """The roles of parameters; AssertionError, with the nearest reading, for a name that is not in the table."""
+    roles = [role_of(name, table) for name in names]
+    nearest = next((role for role in needed if role not in roles), None)
+    spec = ", ".join(role or nearest or "?" for role in roles) + f" -> {result}"
+    for name in [name for name, role in zip(names, roles) if role is None]:
+        if nearest is None or roles.count(None) > 1:
+            usual = OF_MODELS if table is MODELS else "target, draft, tokens, rng -> tokens"
+            fail(f"which argument is {name!r}? Pass a specification, such as {usual!r}")
+        fail(f"which argument is {name!r}? If it is {MEANING[nearest]}: check_function(fn, {spec!r})")
+    return [("log " if table is NAMES and "log" in name else "") + role for name, role in zip(names, roles)]
+
+
 def guesses(fn):
     """Specifications of a function whose parameters have the usual names."""
     parameters = inspect.signature(fn).parameters.values()
     if any(p.name == "key" for p in parameters):
         fail(JAX)
-    needed = needed_of_a_draft(fn)
-    if missing := [name for name in needed if not role_of(name, NAMES)]:
-        fail(f"which argument is {missing[0]!r}? Pass a specification, such as 'target, draft, tokens, rng -> tokens'")
-    before = ", ".join("log " * ("log" in name) + role_of(name, NAMES) for name in needed)
+    roles = known_roles(needed_of_a_draft(fn), NAMES, ("target", "draft", "tokens"), "tokens")
+    of_one = [re.sub("(target|draft)", r"\1[V]", role) for role in roles]
+    if not any("tokens" in role for role in roles):  # the draft token is drawn inside
+        yield from (f"{', '.join(of_one)} -> {after}" for after in ("token", "token, flag", "token, _"))
+        return
+    before, of_drafted = ", ".join(roles), ", ".join(role.replace("draft", "draft[K]") for role in roles)
     yield from (f"{before} -> {after}" for after in USUAL)
-    yield f"{before.replace('target', 'target[V]').replace('draft', 'draft[V]')} -> token, flag"
-    yield from (f"{before.replace('draft', 'draft[K]')} -> {after}" for after in USUAL)
+    yield from (f"{', '.join(of_one)} -> {after}" for after in ("token, flag", "flag, token"))
+    yield from (f"{of_drafted} -> {after}" for after in USUAL)
+    yield from (f"{before} -> {after}" for after in TESTS)
+    yield from (f"{of_drafted.replace('target', 'target[K]')} -> {after}" for after in TESTS)
 
 
 def models_of(fn):
@@ -137,12 +167,12 @@ def models_of(fn):
     )
     if any(re.search(rows, name) for name in names):
         return ""
-    roles = [role_of(name, MODELS) or name for name in names]
-    if not {"draft_model", "target_model"} <= {*roles}:
+    models, roles = {"draft_model", "target_model"}, {role_of(name, MODELS) for name in names}
+    if not models & roles or (not models <= roles and not {None, "prompt"} <= roles):
         return ""
-    if "prompt" not in roles:
+    if not {None, "prompt"} & roles:
         fail(f"which argument is the prompt? Pass a specification, such as {OF_MODELS!r}")
-    return ", ".join(roles)
+    return ", ".join(known_roles(names, MODELS, ("target_model", "draft_model", "prompt", "n_tokens", "K"), "text"))
 
 
 def needed_of_a_draft(fn):

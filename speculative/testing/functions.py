@@ -20,6 +20,7 @@ import itertools
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -28,7 +29,21 @@ import numpy as np
 from ..exact.enumeration import CannotEnumerate, exact_distribution, total_variation
 from ..interfaces import Verdict
 from ..logits.probs import sample_token
-from .cases import TOLERANCE, Passed, alike, independent, marginal
+from ..reference import residual
+from .cases import (
+    NEARLY_CERTAIN,
+    TOLERANCE,
+    Case,
+    Passed,
+    alike,
+    compared,
+    entry_like,
+    has,
+    independent,
+    marginal,
+    show,
+)
+from .diagnosis import KINDS
 from .draws import Draws, OpenFloat, OpenFloat64, borrowed, float_replaced
 from .forms import (
     LISTS,
@@ -44,6 +59,7 @@ from .forms import (
     parts_of,
     plain,
 )
+from .samplers import ONE
 from .two_models import check_function_of_models
 from .verifiers import check_verifier
 from .watch import asked, fail, note, told_error
@@ -156,16 +172,60 @@ def graded(fn, spec, array, seed):
         fn = by_position(fn, None if spec else needed_of_models(fn))
         return check_function_of_models(fn, spec_of_models, array, seed)
     fn = by_position(fn, None if spec else needed_of_a_draft(fn))
+    form = parsed(spec or next(guesses(fn)), array)
+    if "tokens" not in form.axes:
+        return check_one_token(fn, form, seed)
     form = form_of(fn, spec, array)
     passed = checked_as_verifier(fn, form, seed, spec or "")
     if form.is_batch:
         check_rows(fn, form, np.random.default_rng(seed))
-    if not (form.bonus or form.one):
+    if form.is_test:
+        note(
+            "your function tests alone: left to the caller is a token from max(0, p - q), normalised, after a "
+            "rejection (a new draw from p would be wrong there), and one from the target's next row after none"
+        )
+    elif not (form.bonus or form.one):
         note(
             "your function is exact, but wastes the bonus: if all K draft tokens pass, the target's row after "
             "them yields one more token, for K + 1 rows"
         )
     return Passed(f"{passed.replace('check_verifier', 'check_function')}; read as {form}")
+
+
+def check_one_token(fn, form, seed):
+    """A line; AssertionError unless a function that draws the draft token itself returns tokens from the target."""
+    rng = np.random.default_rng(seed)
+    cases = [
+        Case(n, 1, kind, rng) for n in (2, 3, 4) for kind in ("random", *KINDS, *(NEARLY_CERTAIN if n == 3 else ()))
+    ]
+
+    def token(case, rng):
+        given = Given(np.zeros(1, int), case.q[()][None], np.array([case.p[()]] * 2))
+        [token] = called(fn, form, given, rng)
+        return token[0] if isinstance(token, tuple) else token
+
+    def told(_, case):
+        found = [exact_distribution(partial(token, case)) for case in cases]
+
+        def agrees(wrong, until):
+            runs = ((lambda rng, case=case: first_of(case.run(wrong, rng))) for case in cases)
+            return all(has(run, wanted, until) for run, wanted in zip(runs, found))
+
+        hint = entry_like(((mistake.hint, wrong) for mistake in ONE for wrong in mistake.variants), agrees)
+        hint = hint or KINDS.get(case.kind, "your function's tokens do not have the target's distribution")
+        return hint, "", f"  target p = {show(case.p[()])}, draft q = {show(case.q[()])}", f"  (read as {form})"
+
+    for case in cases:
+        compared("your function", partial(token, case), dict(enumerate(case.p[()])), partial(told, case=case))
+    return Passed(
+        "check_function: a sampler of one token, which draws the draft token itself: its token has the target's "
+        f"distribution, to {TOLERANCE:g}, in {len(cases)} cases; read as {form}"
+    )
+
+
+def first_of(run):
+    drafted, n_accepted, next_token = run
+    return drafted[0] if n_accepted else next_token
 
 
 def checked_as_verifier(fn, form, seed, spec):
@@ -209,7 +269,7 @@ def form_of(fn, spec, array):
     best = max(tries.values(), key=lambda report: report.score)
     whole = tries.get(str(best.form).replace("target[K,V]", "target[K+1,V]"), best)
     _, hint, form, _ = whole if whole.has_bonus else best
-    if form.axes.get("draft") in ("K", "B,K") and best.score > 0:
+    if form.axes.get("draft") in ("K", "B,K") and best.score > 0 and not form.is_test:
         fail(SCALARS)
     if hint:
         raise told_error(*hint.splitlines(), f"  (read as {form})")
@@ -248,7 +308,8 @@ def tried(fn, form):
             counts.append(None if count is None else count - n_wanted - (n_wanted == 2 and not form.bonus))
             is_right, passes = n == min(n_wanted, n_real), passes or n == n_real
             has_bonus = has_bonus or (n == n_real and token is not None)
-            n_right += share * (is_right + (token == wanted if n < n_real or form.bonus else is_right))
+            has_token = (n < n_real or form.bonus) and not form.is_test
+            n_right += share * (is_right + (token == wanted if has_token else is_right))
             if share == 1 and (n_wanted, n, token) == (0, 1, 8) and {"tokens", "padded"} & {*form.results}:
                 hints.append(TWICE)
     n_right -= 3 * (not passes) + 0.1 * len(hints)  # all tokens of a draft should pass in some trial
@@ -359,7 +420,7 @@ def array_argument(form, draft, role, axes, words):
     value = {"target": draft.p, "draft": draft.q, "tokens": draft.tokens, "output": np.full(n + 1, -1)}[role]
     if role == "target" and axes.endswith("K,V") and "bonus" in form.axes:
         value = value[:n]  # without the row of the bonus
-    if role == "draft" and axes.endswith("K"):
+    if role in ("draft", "target") and axes.endswith("K"):
         value = value[np.arange(n), draft.tokens]
     if "log" in words:
         value = np.log(value, out=np.full(value.shape, NEVER_LOG), where=value > 0)
@@ -486,7 +547,9 @@ def verifier_of(fn, form):
         try:
             n, token, count = read(form, parts, drafted, K, n_vocab)
             if n < K and token is None:
-                raise Unreadable(NO_TOKEN)
+                if not form.is_test:
+                    raise Unreadable(NO_TOKEN)
+                token = sample_token(residual(p[n], q[n]), rng)
             if count is not None and "token" not in form.results and count != n and not n == K < len(drafted) == count:
                 raise Unreadable(f"your count is {count}, but {n} draft tokens are accepted")
         except Unreadable as error:

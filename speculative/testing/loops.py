@@ -237,8 +237,16 @@ def same(found, wanted):
 def mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
     """(number of a text or None, a sentence) for each mistake; alone(prompts) is `taken` for a batch of these."""
     target, draft, K, samplings, eos = parts
-    if len(found) == 1:
-        yield None, "the text is always the same: the loop draws nothing from rng, or from PyTorch"
+    if len(found) == 1 and max(map(len, wanted)) > 1:
+        greedy = [own_distribution(target, prompt, n_tokens, Sampling(temperature=0), eos) for prompt in prompts]
+        is_greedy = "; it is the target's greedy text: audit it with sampling=Sampling(temperature=0)"
+        yield (
+            None,
+            (
+                "the text is always the same: the loop draws nothing from rng, or from PyTorch"
+                + is_greedy * bool(same(found, independent(greedy)))
+            ),
+        )
         return
     apart = [marginal(found, itemgetter(i)) for i in range(len(prompts))]
     wrong = [i for i in range(len(prompts)) if not same(apart[i], wanted[i])]

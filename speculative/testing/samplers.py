@@ -106,10 +106,11 @@ def check_sampler(
     for K in (1, 2, 3, 5):
         check_lengths(made(draft, K))
     takes_stops = takes_stop_tokens(made(draft, 1))
-    if target_sampling is None and is_greedy(made(draft, 2)):
+    sharp = Sampling(temperature=0.2)
+    if target_sampling is None and is_greedy(made(draft, 2), made(ModelDrafter(other, sampling=sharp), 2, sharp)):
         entries = [
-            *loops(AROUND, [*ONE, *SEVERAL]),
             *((hint, catalogue.loop(verifier=staticmethod(wrong))) for hint, wrong in GREEDY.items()),
+            *loops(AROUND, [*ONE, *SEVERAL]),
         ]
         return Passed(check_greedy(made(draft, 2), entries, in_window, takes_stops))
     for name, K in itertools.product(drafters, (1, 2)):
@@ -137,7 +138,8 @@ def check_sampler(
     cases = [*windows(look_back, takes_stops), *(tree_windows(look_back, takes_stops) if trees else ())]
     check_windows(made(draft, 1, usual), cases, target_sampling, seed)
     check_counts(made(draft, 3), takes_stops)
-    note_wasted_calls(made(ModelDrafter(target.table, sampling=greedy), 2, greedy))
+    if not getattr(make, "of_one_row", False):  # a target that returns the next token's row alone is called for each
+        note_wasted_calls(made(ModelDrafter(target.table, sampling=greedy), 2, greedy))
     in_all = ", with ten samplings" * (target_sampling is None and look_back) + ", in trees" * trees
     return Passed(
         f"check_sampler: the text has the target's distribution, to {tolerance:g}, with {len(drafters)} drafters and "

@@ -4,6 +4,7 @@ def speculative_sampling(prompt, target_model, draft_model, n_tokens, K): -> the
 """
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from ..exact.table import TableModel
 from ..logits.probs import Sampling
 from .cases import Passed
 from .draws import Draws, borrowed, on_cpu
-from .forms import NEUTRAL, parsed, parts_of
+from .forms import NEUTRAL, OF_MODELS, parsed, parts_of
 from .samplers import check_sampler
-from .watch import asked, told_error
+from .watch import asked, fail, told_error
 
 CYCLE = TableModel(np.roll(np.eye(3), 1, axis=1))  # 0, 1, 2, 0, 1, ...
 
@@ -32,7 +33,7 @@ def check_function_of_models(fn, spec, array, seed):
     passed = passed.replace("check_sampler", "check_function")
     if made.n_more:
         passed = passed.replace("as many tokens as asked for", f"up to {made.n_more} tokens more than asked for")
-    return Passed(f"{passed}; read as {form}")
+    return Passed(f"{passed}; read as {form}" + " (what else it returns is ignored)" * made.ignores)
 
 
 def form_of_models(fn, spec, array):
@@ -46,29 +47,34 @@ def form_of_models(fn, spec, array):
         specs += [re.sub(r"(\w+_model)", r"probs \1", one) for one in specs]
     if "last" not in spec and "next" not in spec:
         specs += [re.sub(r"((?:probs )?\w+_model)", rf"{word} \1", one) for word in ("last", "next") for one in specs]
-    forms, tries = [parsed(one, array) for one in specs], []
-    forms += [parsed(re.sub(r"\bprompt(?!\[)", "list prompt", one), array) for one in specs if "prompt[" not in one]
-    for form in forms:
-        calls = []
+    specs += [re.sub(r"\bprompt(?!\[)", "list prompt", one) for one in specs if "prompt[" not in one]
+    first = None
+    for kind in ("", "pair ", "triple "):  # what a model returns: its rows, (rows, cache), (loss, rows, cache)
+        forms, tries = [parsed(re.sub(r"((?:\w+ )?\w+_model)", rf"{kind}\1", one), array) for one in specs], []
+        for form in forms:
+            calls = []
 
-        def target(text, n_last, calls=calls):
-            calls.append(n_last)
-            return CYCLE(text, n_last=n_last)
+            def target(text, n_last, calls=calls):
+                calls.append(n_last)
+                return CYCLE(text, n_last=n_last)
 
-        sampler = sampler_of(fn, form)(target, ModelDrafter(CYCLE, sampling=Sampling()), K=2, sampling=Sampling())
+            sampler = sampler_of(fn, form)(target, ModelDrafter(CYCLE, sampling=Sampling()), K=2, sampling=Sampling())
 
-        def text(rng, sampler=sampler, form=form):
-            return asked(lambda: sampler.generate([2, 1], 4, rng), "your function", lambda: f"called as {form}")
+            def text(rng, sampler=sampler, form=form):
+                return asked(lambda: sampler.generate([2, 1], 4, rng), "your function", lambda: f"called as {form}")
 
-        try:
-            share = exact_distribution(text, max_leaves=300).get((2, 0, 1, 2), 0)
-            tries.append((round(share, 9), -len(calls), None))
-        except (AssertionError, CannotEnumerate) as error:
-            tries.append((0, -len(calls), error))
-    best = max(range(len(forms)), key=lambda i: (tries[i][0], tries[i][2] is None, tries[i][1]))
-    if all(isinstance(error, AssertionError) for *_, error in tries):
-        raise tries[0][-1]
-    return forms[best]
+            try:
+                share = exact_distribution(text, max_leaves=300).get((2, 0, 1, 2), 0)
+                tries.append((round(share, 9), True, -len(calls), form, None))
+            except (AssertionError, CannotEnumerate) as error:
+                tries.append((0, False, -len(calls), form, error))
+        best = max(tries, key=lambda one: one[:3])
+        first = first or tries
+        if best[0] > 0:
+            return best[3]
+    if all(isinstance(error, AssertionError) for *_, error in first):
+        raise first[0][-1]
+    return max(first, key=lambda one: one[:3])[3]
 
 
 def sampler_of(fn, form):
@@ -76,6 +82,8 @@ def sampler_of(fn, form):
 
     class OfModels:
         n_more = 0  # the most tokens that it has returned in excess of n_tokens
+        ignores = False  # whether it has returned something other than tokens
+        of_one_row = any("next" in words for *_, words in form.arguments)
 
         def __init__(self, target, drafter, *, K, sampling):
             self.K, self.drafter = K, drafter
@@ -85,11 +93,11 @@ def sampler_of(fn, form):
             new, is_step = [], "n_tokens" not in form.axes  # a function of one round is called until there are enough
             while len(new) < n_tokens:
                 text = self.called([*prompt, *new], n_tokens, rng)
-                if len(text) <= len(prompt) + len(new) if "text" in form.results else not text:
-                    break
-                new += text[len(prompt) + len(new) :] if "text" in form.results else text
+                new += (added := text[len(prompt) + len(new) :] if "text" in form.results else text)
                 if not is_step:
                     break
+                if not added:
+                    fail(f"a round adds a token, yours none; a function of a whole text needs n_tokens: {OF_MODELS!r}")
             OfModels.n_more = max(OfModels.n_more, (len(new) - n_tokens) * (not is_step))
             return new[:n_tokens]
 
@@ -99,9 +107,9 @@ def sampler_of(fn, form):
             with borrowed(fn, rng, seeded="seed" in form.axes):
                 given = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
                 result = fn(*given)
-                parts = dict(
-                    zip(form.results, parts_of(tokens_of(result) if len(form.results) == 1 else result, form.results))
-                )
+                tokens = tokens_of(result) if len(form.results) == 1 else result
+                OfModels.ignores |= tokens is not result
+                parts = dict(zip(form.results, parts_of(tokens, form.results)))
             return [*map(int, np.ravel(parts.get("text", parts.get("tokens", ()))))]
 
         def argument(self, role, axes, words, values):
@@ -128,8 +136,11 @@ def sampler_of(fn, form):
                 if form.array is list:
                     return rows.tolist()
                 rows = form.array(rows)
-                return with_logits(rows.to(tokens.device) if hasattr(rows, "to") and hasattr(tokens, "to") else rows)
+                rows = with_logits(rows.to(tokens.device) if hasattr(rows, "to") and hasattr(tokens, "to") else rows)
+                return (rows, None) if "pair" in words else (None, rows, None) if "triple" in words else rows
 
+            called.eval, called.to, called.device = lambda: called, lambda *_, **__: called, "cpu"
+            called.config = SimpleNamespace(vocab_size=3, eos_token_id=None)
             return called
 
     return OfModels
@@ -146,19 +157,13 @@ class Tokenizer:
 
 def tokens_of(result):
     """The tokens of a result: of a dict, an object or a tuple with more than them, by name or place."""
-    for name in ("sequences", "tokens", "output_ids", "text", "output", "emitted", "generated"):
-        if isinstance(result, dict) and name in result:
-            return result[name]
-        if not isinstance(result, (list, tuple, np.ndarray)) and hasattr(result, name) and not hasattr(result, "dtype"):
-            return getattr(result, name)
-    if (
-        isinstance(result, tuple)
-        and result
-        and not isinstance(result[0], (int, np.integer))
-        and np.ndim(on_cpu(result[0]) if hasattr(result[0], "cpu") else result[0]) >= 1
-    ):
-        return result[0]
-    return result
+    if not isinstance(result, (list, tuple)) or hasattr(result, "_fields"):
+        named = result if isinstance(result, dict) else vars(result) if hasattr(result, "__dict__") else {}
+        named = result._asdict() if hasattr(result, "_fields") else named
+        names = ("sequences", "tokens", "output_ids", "text", "output", "emitted", "generated")
+        return next((named[name] for name in names if name in named), result)
+    several = isinstance(result, tuple) and result and not isinstance(result[0], (int, np.integer))
+    return result[0] if several and np.ndim(on_cpu(result[0])) >= 1 else result
 
 
 class Rows(np.ndarray):

@@ -103,8 +103,7 @@ def with_a_bonus_token(output_tokens, target_probs, draft_probs, draft_tokens, u
 WRONG = {name: (changed(*changes), tuple(hint.split(" ... "))) for name, (hint, *changes) in {
     "accepts all": ("accept every draft token", TEST, "True", LAST, "return out"),
     "goes on": ("the first rejection ends the round", REJECTED, f"x = {TOKEN}", LAST, "return out"),
-    "accepted alone": ("no token takes the place of a rejected draft token", REJECTED, "return out",
-                       LAST, "return out"),
+    "accepted alone, and a bonus": ("no token takes the place of a rejected draft token", REJECTED, "return out"),
     "keeps the rejected": ("the rejected draft token stays", REJECTED, f"return [*out, x, {TOKEN}]"),
     "counts the rejected": ("count the rejected token as accepted", REJECTED, f"return [*out, {TOKEN}], len(out) + 1",
                             LAST, f"{LAST}, len(out)"),
@@ -138,4 +137,4 @@ def of_models(prompt, target_model, draft_model):
     return prompt
 
 
-WRONG["models"] = of_models, ("prompt, target_model, draft_model, n_tokens, K -> text",)
+WRONG["models"] = of_models, ("your function is greedy, and its text is not the target's greedy text",)

@@ -202,6 +202,63 @@ def test_mistakes_in_functions_of_two_models_are_named(answer, words, few_cases)
     assert all(word in str(error.value) for word in words)
 
 
+def test_a_greedy_function_is_graded_for_the_greedy_text():
+    said = check_function(two_models.greedy)
+    assert said.startswith("check_function: greedy: the text is the target's greedy text in 336 cases, K = 1 to 6; ")
+    assert "; nothing is drawn, so above temperature 0 it is not speculative sampling; read as " in said
+
+
+@pytest.mark.parametrize("words", two_models.WRONG_GREEDY)
+def test_mistakes_of_greedy_functions_are_named(words):
+    assert words in told(check_function, two_models.WRONG_GREEDY[words])
+
+
+def drawn_inside(target_probs, draft_probs, rng, rest=functions.rest):
+    x = int(rng.choice(len(draft_probs), p=draft_probs))
+    if rng.random() * draft_probs[x] < target_probs[x]:
+        return x, True
+    return int(rng.choice(len(target_probs), p=rest(target_probs, draft_probs))), False
+
+
+def test_a_function_that_draws_its_draft_token_is_a_sampler_of_one_token():
+    said = check_function(drawn_inside)
+    assert said.startswith("check_function: a sampler of one token, which draws the draft token itself: its token has")
+    said = told(check_function, lambda p, q, rng: drawn_inside(p, q, rng, lambda p, q: p))
+    assert said.startswith("on a rejection you drew from the target")
+    said = told(check_function, lambda p, q, rng: drawn_inside(p, q, rng, lambda p, q: (p + q) / 2))
+    assert said == "your function's tokens do not have the target's distribution"
+
+
+def log_probs_of_the_drafted(draft_ids, draft_log_probs, target_log_probs, rng):
+    n = 0
+    while n < len(draft_ids) and rng.random() < np.exp(target_log_probs[n] - draft_log_probs[n]):
+        n += 1
+    return draft_ids[:n], n
+
+
+def passed_in_a_row(draft_probs, target_probs, draft_tokens, rng):
+    decoded = functions.decode(target_probs, draft_probs, draft_tokens, rng)
+    return decoded[: len(decoded) - 1]
+
+
+@pytest.mark.parametrize("fn", [log_probs_of_the_drafted, passed_in_a_row])
+def test_a_test_without_a_replacement_leaves_it_to_the_caller(fn, few_cases, capsys):
+    check_function(fn)
+    assert (
+        "note: your function tests alone: left to the caller is a token from max(0, p - q)" in capsys.readouterr().out
+    )
+
+
+def test_an_unknown_name_is_asked_for_with_the_nearest_reading():
+    said = told(check_function, lambda candidate_tokens, arbiter, draft_probs, rng: None)
+    spec = "'tokens, target, draft, rng -> tokens'"
+    assert said == f"which argument is 'arbiter'? If it is the target's rows: check_function(fn, {spec})"
+    said = told(check_function, lambda prompt, oracle, draft_model, n_tokens, gamma: None)
+    assert said.startswith(
+        "which argument is 'oracle'? If it is the target: check_function(fn, 'prompt, target_model, "
+    )
+
+
 def batched(is_shared=False, cuts=False, only_one=False):
     """A function of a batch: with numbers for all of its texts, or cut where the first of them ends."""
 

@@ -65,7 +65,10 @@ def test_each_mistake_is_placed_and_named_if_the_catalogue_has_it(parts, n_token
 
 def test_the_text_that_is_always_the_same():
     found = audit_loop(lambda prompt, n_tokens: [0] * n_tokens, TARGET)
-    assert found.verdict == "wrong" and "draws nothing" in str(found)
+    assert found.verdict == "wrong" and "draws nothing" in str(found) and "greedy" not in str(found)
+    greedy = AutoregressiveSampler(TARGET, sampling=Sampling(temperature=0))
+    found = audit_loop(lambda prompt, n_tokens: greedy.generate(prompt, n_tokens).tokens, TARGET)
+    assert "it is the target's greedy text: audit it with sampling=Sampling(temperature=0)" in str(found)
 
 
 def test_a_loop_without_time_is_unknown():
