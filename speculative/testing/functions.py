@@ -118,16 +118,19 @@ def check_function(
         Arguments: target, draft, tokens, rng, uniforms, uniform, bonus (the token drawn after all draft tokens), output
         (written to), K, B, V, temperature, seed. Axes other than the usual ones follow in brackets: target[K,V] has no
         row for the bonus, target[B,K+1,V] is a batch (called with one text, and with two), target[V] is for one draft
-        token. "log target" means logarithms of probabilities, or logits; "list tokens" is always a list.
+        token. "log target" means logarithms of probabilities, or logits; "list tokens" is always a list. Without
+        tokens, the function draws one draft token itself, and is graded as a sampler of one token.
 
         Result: tokens (of the round: the accepted ones and one more), padded (the same, filled up with zeros), accepted
         (the accepted ones alone), mask, flag (whether each draft token was accepted), count, length (one more than
-        count), token (the one after the accepted ones), _ (anything else).
+        count), token (the one after the accepted ones), _ (anything else). If there is no such token, the caller draws
+        it: the test alone is graded.
 
         A function of two models is a sampler: "prompt, target_model, draft_model, n_tokens, K -> text" is graded by
         `check_sampler`. A model is called with the tokens of a text and returns logits, or probabilities ("probs
         target_model"), [n, V] for n tokens; or for the last n_last of them, one by default ("last target_model"), as
-        this library's models. The result is the text, or the new tokens, at least n_tokens of them.
+        this library's models; or for the next token alone ("next target_model"). The result is the text, or the new
+        tokens, at least n_tokens of them; without n_tokens, a round's. If nothing is drawn, it must be the greedy text.
 
         `spec` may be omitted if the parameters have the usual names, such as (target_probs, draft_probs,
         draft_tokens).

@@ -69,6 +69,7 @@ def test_the_options_shown_are_those_of_the_command():
         "docs/how_to.md",
         "docs/reading.md",
         "docs/coming_from.md",
+        "docs/graders.md",
         "docs/techniques.md",
     ],
 )
