@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from itertools import takewhile
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from .watch import fail
 
 AXES = {"target": "K+1,V", "draft": "K,V", "tokens": "K", "uniforms": "K+1", "output": "K+1"}  # the usual axes
 ARGUMENTS = *AXES, "uniform", "bonus", "rng", "K", "B", "V", "temperature", "seed"
+KINDS = "log|list|probs|last|next|pair|triple"  # words before an argument
 LISTS, NUMBERS = ("tokens", "padded", "accepted", "mask"), ("flag", "count", "length", "token")
 NAMES = {  # role: a regular expression for the names of parameters that are known without a specification
     "temperature": "temp", "output": "^out", "uniforms": "uniform|coin|^us?$", "rng": "^rng|^gen",
@@ -30,28 +32,24 @@ NAMES = {  # role: a regular expression for the names of parameters that are kno
     "target": "target|large|big|main|^verif\\w*_(logit|prob)|^ps?(_|$)", "K": "^(K|T|gamma)$", "B": "^B$",
 }  # fmt: skip
 MODELS = {  # the same for functions of two models
-    "temperature": "temp",
-    "top_k": "^top_?k$",
-    "top_p": "^top_?p$|^nucleus",
-    "min_p": "^min_?p$",
-    "penalty": "penalty",
-    "tokenizer": "tokenizer",
-    "device": "device",
-    "verbose": "verbose|debug|^log$|print|progress",
-    "eos": "eos|stop|end_?id|pad",
-    "rng": "^rng|^gen(erator)?$",
+    "temperature": "temp", "top_k": "^top_?k$", "top_p": "^top_?p$|^nucleus", "min_p": "^min_?p$", "penalty": "penalty",
+    "tokenizer": "tokenizer", "device": "device", "verbose": "verbose|debug|^log$|print|progress",
+    "eos": "eos|stop|end_?id|pad", "rng": "^rng|^gen(erator)?$",
     "K": "^(K|k|gamma|lookahead|depth|draft_len|draft_length|n_draft|n_guess)$|speculat|num_assist|draft_max|n_spec",
     "draft_model": "draft|approx|small|assist|proposal_model|^(M|model)_?[qs]$",
     "target_model": "target|large|big|main|base_model|verifier|^(M|model)_?[pl]?$",
-    "n_tokens": "^(N|n|T)$|max|num|n_tok|steps|len",
-    "prompt": "prompt|prefix|ids|tokens|context|text|ctx|^x$|^seq",
-}
+    "n_tokens": "^(N|n|T)$|max|num|n_tok|steps|len", "prompt": "prompt|prefix|ids|tokens|context|text|ctx|^x$|^seq",
+}  # fmt: skip
 MEANING = {  # of the roles that every function has, for the nearest reading of a name that is not known
     "target": "the target's rows", "draft": "the draft's rows", "tokens": "the draft tokens",
     "target_model": "the target", "draft_model": "the draft model", "prompt": "the prompt",
     "n_tokens": "the number of new tokens", "K": "the number of draft tokens",
 }  # fmt: skip
-NEUTRAL = {"top_k": 3, "top_p": 1.0, "min_p": 0.0, "penalty": 1.0, "device": "cpu", "verbose": False, "eos": -1}
+TOKENIZER = SimpleNamespace(
+    eos_token_id=None, pad_token_id=None, bos_token_id=None, decode=lambda tokens, **_: str(tokens)
+)
+NEUTRAL = {"top_k": 3, "top_p": 1.0, "min_p": 0.0, "penalty": 1.0, "device": "cpu", "verbose": False, "eos": -1,
+           "tokenizer": TOKENIZER}  # fmt: skip
 PASSED = "K", "n_tokens", "rng", "temperature", "top_k", "top_p", "min_p", "penalty"  # also where they have a default
 OF_MODELS = "prompt, target_model, draft_model, n_tokens, K -> text"
 USUAL = "tokens", "tokens, count", "count, token", "accepted, token", "accepted, count, token", "token, flag"
@@ -99,9 +97,8 @@ class Form:
 def parsed(spec, array):
     """The Form of a specification."""
     before, arrow, after = spec.partition("->")
-    found = re.findall(
-        r"((?:log |list |probs |last |next |pair |triple )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split())
-    )
+    argument = rf"((?:(?:{KINDS}) )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)"
+    found = re.findall(argument, " ".join(before.split()))
     batch = re.search(r"target\[B,", spec.replace(" ", ""))
     arguments = []
     for words, role, axes in found:
@@ -160,12 +157,8 @@ def guesses(fn):
 def models_of(fn):
     """The specification, without its result, of a function of two models with usual names; otherwise ""."""
     names = needed_of_models(fn)
-    rows = (
-        "draft_tok|^[pq]s?$"
-        if any(re.search("prompt|prefix|context|^seq|input_ids", name) for name in names)
-        else ("prob|logit|log_?p|draft_tok|dist|^[pq]s?$")
-    )
-    if any(re.search(rows, name) for name in names):
+    of_a_text = any(re.search("prompt|prefix|context|^seq|input_ids", name) for name in names)
+    if any(re.search("draft_tok|^[pq]s?$" + "|prob|logit|log_?p|dist" * (not of_a_text), name) for name in names):
         return ""
     models, roles = {"draft_model", "target_model"}, {role_of(name, MODELS) for name in names}
     if not models & roles or (not models <= roles and not {None, "prompt"} <= roles):
@@ -184,13 +177,10 @@ def needed_of_a_draft(fn):
 
 def needed_of_models(fn):
     """The same for a function of two models."""
-    parameters = inspect.signature(fn).parameters.values()
-    return [
-        p.name
-        for p in parameters
-        if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-        and (p.default is p.empty or role_of(p.name, MODELS) in PASSED)
+    parameters = [
+        p for p in inspect.signature(fn).parameters.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
     ]
+    return [p.name for p in parameters if p.default is p.empty or role_of(p.name, MODELS) in PASSED]
 
 
 def by_position(fn, names=None):

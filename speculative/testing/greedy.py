@@ -16,32 +16,26 @@ from .windows import shared, windows
 N_SEEDS = 3
 
 
-def first_untested(draft, rows, rng):
-    n = next((i for i, x in enumerate(draft.tokens) if i and x != rows[i].argmax()), len(draft.tokens))
-    return Verdict(n, int(rows[n].argmax()))
+def wrongly(untested=lambda i: False, row=lambda n: n):
+    """A verifier that keeps some draft tokens without a test, or takes the next token from another row."""
+
+    def verifier(draft, rows, rng):
+        K = len(draft.tokens)
+        n = next((i for i in range(K) if not untested(i) and draft.tokens[i] != rows[i].argmax()), K)
+        return Verdict(n, int(rows[row(n)].argmax()))
+
+    return verifier
 
 
-def from_first_row(draft, rows, rng):
-    n = next((i for i, x in enumerate(draft.tokens) if x != rows[i].argmax()), len(draft.tokens))
-    return Verdict(n, int(rows[0].argmax()))
-
-
-def from_row_before(draft, rows, rng):
-    n = next((i for i, x in enumerate(draft.tokens) if x != rows[i].argmax()), len(draft.tokens))
-    return Verdict(n, int(rows[max(0, n - 1)].argmax()))
-
-
-def untested(draft, rows, rng):
-    return Verdict(len(draft.tokens), int(rows[-1].argmax()))
-
-
+TESTED = "compare each with the target's most probable token"
+ITS_ROW = "it is the most probable one of row n after n accepted tokens"
 GREEDY = {  # mistakes at temperature 0 that the catalogue does not have
-    "every draft token is kept without a test: compare each with the target's most probable token": untested,
-    "the first draft token is kept without a test: compare each with the target's most probable token": first_untested,
-    "the token after the accepted ones comes from the target's first row; it is the most probable one of row n after n "
-    "accepted tokens": from_first_row,
-    "the token after the accepted ones comes from the row before its own; it is the most probable one of row n after n "
-    "accepted tokens": from_row_before,
+    f"every draft token is kept without a test: {TESTED}": wrongly(lambda i: True),
+    f"the first draft token is kept without a test: {TESTED}": wrongly(lambda i: i == 0),
+    f"the token after the accepted ones comes from the target's first row; {ITS_ROW}": wrongly(row=lambda n: 0),
+    f"the token after the accepted ones comes from the row before its own; {ITS_ROW}": wrongly(
+        row=lambda n: max(0, n - 1)
+    ),
 }
 
 

@@ -103,7 +103,7 @@ def sampler_of(fn, form):
 
         def called(self, text, n_tokens, rng):
             values = {"prompt": np.array(text), "n_tokens": n_tokens, "K": self.K, "rng": Draws(rng), "V": 3, "B": 1,
-                      "temperature": 1.0, "seed": 0, "tokenizer": Tokenizer(), **NEUTRAL}  # fmt: skip
+                      "temperature": 1.0, "seed": 0, **NEUTRAL}  # fmt: skip
             with borrowed(fn, rng, seeded="seed" in form.axes):
                 given = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
                 result = fn(*given)
@@ -146,22 +146,14 @@ def sampler_of(fn, form):
     return OfModels
 
 
-class Tokenizer:
-    """In the place of a tokenizer: decodes to numbers, and has no end of a text."""
-
-    eos_token_id = pad_token_id = bos_token_id = None
-
-    def decode(self, tokens, **_):
-        return " ".join(map(str, np.ravel(tokens)))
-
-
 def tokens_of(result):
     """The tokens of a result: of a dict, an object or a tuple with more than them, by name or place."""
-    if not isinstance(result, (list, tuple)) or hasattr(result, "_fields"):
-        named = result if isinstance(result, dict) else vars(result) if hasattr(result, "__dict__") else {}
-        named = result._asdict() if hasattr(result, "_fields") else named
-        names = ("sequences", "tokens", "output_ids", "text", "output", "emitted", "generated")
-        return next((named[name] for name in names if name in named), result)
+    named = (
+        result if isinstance(result, dict) else getattr(result, "_asdict", lambda: getattr(result, "__dict__", {}))()
+    )
+    names = "sequences", "tokens", "output_ids", "text", "output", "emitted", "generated"
+    if found := next((name for name in names if name in named), None):
+        return named[found]
     several = isinstance(result, tuple) and result and not isinstance(result[0], (int, np.integer))
     return result[0] if several and np.ndim(on_cpu(result[0])) >= 1 else result
 
