@@ -137,7 +137,7 @@ RIGHT = {  # name -> (function, how it is read)
     "of options with defaults": (with_options, "target_model, draft_model, prompt, n_tokens, K, temperature, top_k, "
                                                "top_p -> text"),
     "of models with a cache": (with_a_cache, "prompt, pair target_model, pair draft_model, n_tokens, K, rng -> text"),
-    "a round": (step, "list prompt, next probs draft_model, next probs target_model, K, rng -> tokens"),
+    "of a round": (step, "list prompt, next probs draft_model, next probs target_model, K, rng -> tokens"),
 }  # fmt: skip
 TESTED, CORRECTED = "drafted[n] == np.argmax(rows[n])", "np.argmax(rows[n]))]"
 WRONG_GREEDY = {  # the words of the hint -> a greedy loop

@@ -208,7 +208,9 @@ def test_a_greedy_function_is_graded_for_the_greedy_text():
     assert "; nothing is drawn, so above temperature 0 it is not speculative sampling; read as " in said
 
 
-@pytest.mark.parametrize("words", two_models.WRONG_GREEDY)
+@pytest.mark.parametrize("words", [
+    pytest.param(words, marks=[pytest.mark.slow] * (i in (1, 2))) for i, words in enumerate(two_models.WRONG_GREEDY)
+])  # fmt: skip
 def test_mistakes_of_greedy_functions_are_named(words):
     assert words in told(check_function, two_models.WRONG_GREEDY[words])
 

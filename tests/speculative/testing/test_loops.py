@@ -67,7 +67,7 @@ def test_the_text_that_is_always_the_same():
     found = audit_loop(lambda prompt, n_tokens: [0] * n_tokens, TARGET)
     assert found.verdict == "wrong" and "draws nothing" in str(found) and "greedy" not in str(found)
     greedy = AutoregressiveSampler(TARGET, sampling=Sampling(temperature=0))
-    found = audit_loop(lambda prompt, n_tokens: greedy.generate(prompt, n_tokens).tokens, TARGET)
+    found = audit_loop(lambda prompt, n_tokens, rng: greedy.generate(prompt, n_tokens, rng).tokens, TARGET)
     assert "it is the target's greedy text: audit it with sampling=Sampling(temperature=0)" in str(found)
 
 
