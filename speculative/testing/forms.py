@@ -38,7 +38,8 @@ MODELS = {  # the same for functions of two models
     "K": "^(K|k|gamma|lookahead|depth|draft_len|draft_length|n_draft|n_guess)$|speculat|num_assist|draft_max|n_spec",
     "draft_model": "draft|approx|small|assist|proposal_model|^(M|model)_?[qs]$",
     "target_model": "target|large|big|main|base_model|verifier|^(M|model)_?[pl]?$",
-    "n_tokens": "^(N|n|T)$|max|num|n_tok|steps|len", "prompt": "prompt|prefix|ids|tokens|context|text|ctx|^x$|^seq",
+    "n_tokens": "^(N|n|T)$|max|num|n_tok|steps|len",
+    "prompt": "prompt|prefix|ids|tokens|context|text|ctx|^idx$|^x$|^seq",
 }  # fmt: skip
 MEANING = {  # of the roles that every function has, for the nearest reading of a name that is not known
     "target": "the target's rows", "draft": "the draft's rows", "tokens": "the draft tokens",
