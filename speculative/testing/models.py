@@ -45,6 +45,8 @@ def check_language_model(model: LanguageModel, *, seed: int = 0, n_calls: int = 
         wrong = walk(model, seed, n_calls)
     if wrong:
         fail(*mistake_in_a_walk(partial(ask, model), wrong, sources))
+    if hint := of_a_cache(partial(ask, model), [0, 1, min(2, model.n_vocab - 1), 0]):
+        fail(hint)
     check_logits(model)
     if trees := takes_parents(model) if trees is None else trees:
         check_trees(model, seed)
@@ -175,11 +177,8 @@ def mistake_in_a_walk(ask, wrong, sources):
             "",
             f"  for tokens = {tokens}, n_last = {n_last}",
         )
-    after = answers_after(ask, tokens if len(tokens) > 3 else [0, 1, 1, 0])
-    if not all(same_logits(answer, answers[0]) for answers in after for answer in answers):
-        return (BEFORE,)
-    if not all(same_logits(a, b) or close(a, b) for a, *_ in after for b, *_ in after):
-        return (CACHED,)
+    if hint := of_a_cache(ask, tokens if len(tokens) > 3 else [0, 1, 1, 0]):
+        return (hint,)
     other = [1 - min(token, 1) for token in tokens]
     questions = [(tokens, n_last), (prefix, 1), (tokens[:-1] or tokens, 1), (tokens, n_last), (other, n_last),
                  (tokens, n_last), (prefix, 1), (tokens[:1], 1), (tokens, n_last)]  # fmt: skip
@@ -199,6 +198,16 @@ def mistake_in_a_walk(ask, wrong, sources):
     hint = next(mistake.hint for mistake in known if mistake.tell(seen))
     case = f"  for tokens = {tokens}, n_last = {n}: the rows differ from those for n_last = 1, one prefix at a time"
     return hint.format(gap(seen.rows, alone)), "", case
+
+
+def of_a_cache(ask, text):
+    """A sentence if the answer to a text depends on the text that was asked before, or None."""
+    after = answers_after(ask, text)
+    if not all(same_logits(answer, answers[0]) for answers in after for answer in answers):
+        return BEFORE
+    if not all(same_logits(a, b) or close(a, b) for a, *_ in after for b, *_ in after):
+        return CACHED
+    return None
 
 
 def answers_after(ask, text):

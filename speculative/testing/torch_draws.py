@@ -53,8 +53,7 @@ class TorchDraws:
     """
 
     def __init__(self, rng):
-        self.mode, self.sources = Answers(), Sources()
-        self.mode.rng = rng
+        self.mode, self.sources = Answers(rng), Sources()
 
     def __enter__(self):
         self.sources.__enter__()
@@ -69,6 +68,10 @@ class TorchDraws:
 
 class Answers(TorchDispatchMode):
     """Sees every operation of PyTorch, and answers those that draw."""
+
+    def __init__(self, rng):
+        super().__init__()
+        self.rng = rng
 
     def __torch_dispatch__(self, operation, types, arguments=(), options=None):
         options = options or {}

@@ -12,7 +12,7 @@ import torch._dynamo  # otherwise PyTorch imports it later, which takes seconds,
 from torch.overrides import TorchFunctionMode
 
 from ..exact.enumeration import CannotEnumerate
-from .torch_draws import TorchDraws, elementwise, objects
+from .torch_draws import Answers, elementwise, objects
 
 SEARCHES = torch.searchsorted, torch.bucketize
 LOGS = torch.log, torch.Tensor.log
@@ -24,7 +24,7 @@ NO_RACE = (
 
 
 class TorchFunctions(TorchFunctionMode):
-    """A context manager: `TorchDraws` in float64, with these functions.
+    """A context manager: inside it, PyTorch draws from rng, in float64, also with these functions.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class TorchFunctions(TorchFunctionMode):
 
     def __init__(self, rng, maker):
         super().__init__()
-        self.draws, self.maker, self.rng = TorchDraws(rng), maker, rng
+        self.draws, self.maker, self.rng = Answers(rng), maker, rng
 
     def __enter__(self):
         self.dtype, self.seed = torch.get_default_dtype(), torch.manual_seed
