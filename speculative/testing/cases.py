@@ -111,7 +111,7 @@ def has(run, wanted, until=math.inf, tolerance=1e-9):
         if shares.total() < 1 - tolerance:  # otherwise this is the most probable path again
             shares[found] += rng.reached()
         if shares[found] > wanted.get(found, 0) + tolerance:
-            raise CannotEnumerate("another distribution")
+            raise CannotEnumerate("a different distribution")
         return found
 
     try:

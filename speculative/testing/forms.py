@@ -101,9 +101,9 @@ def parsed(spec, array):
     argument = rf"((?:(?:{KINDS}) )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)"
     found = re.findall(argument, " ".join(before.split()))
     batch = re.search(r"target\[B,", spec.replace(" ", ""))
-    arguments = []
+    arguments, usual = [], AXES if "tokens" in [role for _, role, _ in found] else AXES | {"target": "V", "draft": "V"}
     for words, role, axes in found:
-        axes = axes.strip("[]").replace(" ", "") or AXES.get(role, "")
+        axes = axes.strip("[]").replace(" ", "") or usual.get(role, "")
         axes = f"B,{axes}" if batch and role in AXES and axes[:1] != "B" else axes
         arguments.append((role, axes, tuple(words.split())))
     results = tuple(name.strip() for name in after.split(","))
@@ -143,13 +143,13 @@ def guesses(fn):
     if any(p.name == "key" for p in parameters):
         fail(JAX)
     roles = known_roles(needed_of_a_draft(fn), NAMES, ("target", "draft", "tokens"), "tokens")
-    of_one = [re.sub("(target|draft)", r"\1[V]", role) for role in roles]
     if not any("tokens" in role for role in roles):  # the draft token is drawn inside
-        yield from (f"{', '.join(of_one)} -> {after}" for after in ("token", "token, flag", "token, _"))
+        yield f"{', '.join(roles)} -> token"
         return
     before, of_drafted = ", ".join(roles), ", ".join(role.replace("draft", "draft[K]") for role in roles)
     yield from (f"{before} -> {after}" for after in USUAL)
-    yield from (f"{', '.join(of_one)} -> {after}" for after in ("token, flag", "flag, token"))
+    of_one = before.replace("target", "target[V]").replace("draft", "draft[V]")
+    yield from (f"{of_one} -> {after}" for after in ("token, flag", "flag, token"))
     yield from (f"{of_drafted} -> {after}" for after in USUAL)
     yield from (f"{before} -> {after}" for after in TESTS)
     yield from (f"{of_drafted.replace('target', 'target[K]')} -> {after}" for after in TESTS)

@@ -17,7 +17,7 @@ N_SEEDS = 3
 
 
 def wrongly(untested=lambda i: False, row=lambda n: n):
-    """A verifier that keeps some draft tokens without a test, or takes the next token from another row."""
+    """A verifier that keeps some draft tokens without a test, or takes the next token from a different row."""
 
     def verifier(draft, rows, rng):
         K = len(draft.tokens)
