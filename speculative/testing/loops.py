@@ -7,9 +7,9 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from operator import itemgetter
 from time import monotonic
 from typing import Any
@@ -23,6 +23,7 @@ from .cases import entry_like, has, independent, marginal, up_to
 from .draws import on_cpu
 from .mistakes import models
 from .mistakes.samplers import Loop
+from .pace import calls_of_rejection, in_words
 from .samplers import AROUND, ONE, SEVERAL, loops, of_first
 
 EXACT, ROUNDING = 1e-12, 1e-6  # total variation; float32 leaves about 1e-7
@@ -101,13 +102,18 @@ def audit_loop(
         raise ValueError(f"audit_loop: expected one sampling, or one for each of {len(prompts)} texts, got {samplings}")
     wanted = [own_distribution(target, row, n_tokens, one, eos) for row, one in zip(prompts, samplings)]
     joint = independent(wanted)
-    found, paths, covered, goes_on = taken(generate, prompts, is_batch, n_tokens, seconds, eos)
+    with counted(target.model) as n_calls:
+        found, paths, covered, goes_on = taken(generate, prompts, is_batch, n_tokens, seconds, eos, n_calls)
     distance = math.fsum(max(0, share - joint.get(texts, 0)) for texts, share in found.items())  # the least it can be
     kind = "unknown" if covered < 1 else "rounding" if distance > EXACT else "exact"
     kind = "wrong" if distance > ROUNDING or goes_on else kind
     lines = [
         f"{kind}: total variation {'at least ' * (covered < 1)}{distance:.2g}; {paths} paths, {covered:.3g} of all"
     ]
+    if kind in ("exact", "rounding") and n_calls and draft is not None and not is_batch and eos is None:
+        p, q = (cache(lambda text, rows=rows: sampling(rows(text), [*text])[0]) for rows in (target, Rows(draft)))
+        calls = calls_of_rejection(p, q, prompts[0], n_tokens, K)
+        lines.append(f"K = {K}: {in_words(n_tokens / n_calls.mean, calls / n_calls.mean)}")
     if kind == "unknown":
         lines.append(f"the time ran out: give more than seconds={seconds:g}, or ask for fewer tokens or a smaller K")
     mistakes = [goes_on] if goes_on else []
@@ -168,9 +174,32 @@ def own_distribution(model, prompt, n_tokens, sampling, eos):
     return texts
 
 
-def taken(generate, prompts, is_batch, n_tokens, seconds, eos):
+class Calls:
+    """The number of calls of a module of PyTorch: `now` of this path so far, and the mean over the paths."""
+
+    now, mean = 0, 0.0
+
+    def count(self, *_):
+        self.now += 1
+
+
+@contextmanager
+def counted(model):
+    """The Calls of a module of PyTorch; None of a different model."""
+    if not hasattr(model, "register_forward_hook"):
+        yield None
+        return
+    calls = Calls()
+    hook = model.register_forward_hook(calls.count)
+    try:
+        yield calls
+    finally:
+        hook.remove()
+
+
+def taken(generate, prompts, is_batch, n_tokens, seconds, eos, n_calls=None):
     """(dict texts -> probability, number of paths, the probability that they cover, a sentence if a text goes on)."""
-    found, paths, end = Counter(), 0, monotonic() + seconds
+    found, paths, end, n_calls = Counter(), 0, monotonic() + seconds, n_calls or Calls()
     takes_rng, draws = "rng" in inspect.signature(generate).parameters, nullcontext
     if "torch" in sys.modules and not takes_rng:
         from .torch_draws import TorchDraws as draws
@@ -179,7 +208,7 @@ def taken(generate, prompts, is_batch, n_tokens, seconds, eos):
         nonlocal paths
         if monotonic() > end:
             raise TimeoutError
-        rng.slack = ROUNDING  # a cache that stays between calls rounds differently
+        n_calls.now, rng.slack = 0, ROUNDING  # a cache that stays between calls rounds differently
         with draws(rng):
             result = generate(
                 copy.deepcopy(prompts) if is_batch else [*prompts[0]], n_tokens, **{"rng": rng} if takes_rng else {}
@@ -191,6 +220,7 @@ def taken(generate, prompts, is_batch, n_tokens, seconds, eos):
             raise ValueError(f"audit_loop: expected {n_tokens} new tokens for each prompt, got {new}{hint}")
         if math.fsum(found.values()) < 1 - EXACT:  # otherwise this is the most probable path again
             found[new], paths = found[new] + rng.reached(), paths + 1
+            n_calls.mean += rng.reached() * n_calls.now
         return new
 
     def has_n(text, prompt):

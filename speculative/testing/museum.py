@@ -13,8 +13,10 @@ counters, several texts at once.
 """
 
 import ast
+import contextlib
 import difflib
 import inspect
+import io
 import re
 import textwrap
 from collections.abc import Callable
@@ -92,7 +94,7 @@ ALL = [
     *exhibits(testing.check_drafter, "trees", drafters.IN_TREES, drafters.OTHERWISE),
     *exhibits(testing.check_sampler, "chains", samplers.SAMPLING, samplers.LOOPS),
     *exhibits(testing.check_sampler, "chains", samplers.OTHERWISE),
-    *exhibits(testing.check_sampler, "engines", samplers.LOOKING_BACK),
+    *exhibits(testing.check_sampler, "engines", samplers.LOOKING_BACK, samplers.SLOW),
     *exhibits(testing.check_batch, "engines", batches.BATCHES),
     *exhibits(testing.check_language_model, "chains", models.ROWS, models.OTHERWISE),
     *exhibits(testing.check_language_model, "trees", models.IN_TREES, models.OTHERWISE_IN_TREES),
@@ -116,13 +118,14 @@ def law_error(exhibit):
 
 
 def caught_by(exhibit):
-    """The first line of the grader's message about the exhibit; None if it passes."""
+    """The first line of the grader's message or note about the exhibit; None if it passes without one."""
     wrong = exhibit.wrong(TARGET) if exhibit.grader is testing.check_language_model else exhibit.wrong
     try:
-        exhibit.grader(wrong)
+        with contextlib.redirect_stdout(io.StringIO()) as notes:
+            exhibit.grader(wrong)
     except AssertionError as error:
         return str(error).split("\n")[0]
-    return None
+    return notes.getvalue().split("\n")[0] or None
 
 
 def source(exhibit):

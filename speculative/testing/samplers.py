@@ -36,6 +36,7 @@ from .cases import (
 from .greedy import GREEDY, check_greedy, is_greedy
 from .mistakes import samplers as catalogue
 from .mistakes import verifiers
+from .pace import told_pace
 from .sources import Sources
 from .tree_windows import TreeWindow, WindowTree, tree_windows
 from .tree_windows import facts as tree_facts
@@ -95,6 +96,7 @@ def check_sampler(
         target.n_ctx = other.n_ctx = 2 * Target.n_ctx
     made = partial(Made, make, target, tolerance=tolerance, overshoots=with_models)
     draft, usual = Recorded(ModelDrafter(other, sampling=Sampling())), target_sampling or Sampling()
+    greedy, what = Sampling(temperature=0), "your function" if with_models else "your sampler"
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
         "the target as its own draft": lambda sampling: ModelDrafter(target, sampling=sampling),
@@ -112,7 +114,8 @@ def check_sampler(
             *((hint, catalogue.loop(verifier=staticmethod(wrong))) for hint, wrong in GREEDY.items()),
             *loops(AROUND, [*ONE, *SEVERAL]),
         ]
-        return Passed(check_greedy(made(draft, 2), entries, in_window, takes_stops))
+        passed = check_greedy(made(draft, 2), entries, in_window, takes_stops)
+        return Passed(passed + told_pace(made(ModelDrafter(other, sampling=greedy), 1, greedy), what, seed))
     for name, K in itertools.product(drafters, (1, 2)):
         check_distribution(made(drafters[name](Sampling()), K, usual, f"K = {K}, {usual}, {name}"))
     for sampling in (Sampling(temperature=0.5), Sampling(top_k=2)) if target_sampling is None else ():
@@ -131,20 +134,20 @@ def check_sampler(
             near = [*PROMPT * 6][: target.n_ctx - 3 - n_left]
             case = f"K = 2, a prompt of {len(near)} tokens, n_ctx = {target.n_ctx}"
             check_distribution(made(draft, 2, usual, case, prompt=near), (3,))
-    greedy, tied = Sampling(temperature=0), Target(TableModel([[0.2, 0.4, 0.4]] * 3, target.n_ctx), target.calls)
+    tied = Target(TableModel([[0.2, 0.4, 0.4]] * 3, target.n_ctx), target.calls)
     if target_sampling is None:
         drafter = ModelDrafter(other, sampling=greedy)
         check_distribution(replace(made(drafter, 2, greedy, TIED), target=tied))
     cases = [*windows(look_back, takes_stops), *(tree_windows(look_back, takes_stops) if trees else ())]
     check_windows(made(draft, 1, usual), cases, target_sampling, seed)
     check_counts(made(draft, 3), takes_stops)
-    if not getattr(make, "of_one_row", False):  # a target that returns the next token's row alone is called for each
-        note_wasted_calls(made(ModelDrafter(target.table, sampling=greedy), 2, greedy))
+    note_lists_alone(made(draft, 2))
+    in_rows = getattr(make, "of_one_row", False)  # a target that returns the next token's row alone is called for each
     in_all = ", with ten samplings" * (target_sampling is None and look_back) + ", in trees" * trees
     return Passed(
         f"check_sampler: the text has the target's distribution, to {tolerance:g}, with {len(drafters)} drafters and "
         f"in {len(cases)} windows: K = 1 to 6, each position of a round, after each kind of round{in_all}, as many "
-        "tokens as asked for"
+        "tokens as asked for" + ("" if in_rows else told_pace(made(draft, 1, usual), what, seed))
     )
 
 
@@ -178,7 +181,7 @@ class Made:
     def text(self, n_tokens, rng, prompt=None, case="", **options):
         """The new tokens, a list of int; `rng` is a generator or a seed."""
         rng, prompt = np.random.default_rng(rng), (self.prompt if prompt is None else prompt).copy()
-        self.target.calls[0] = 0
+        self.target.calls.clear()
 
         def where():
             parts = f"for prompt = {[int(token) for token in prompt]}, n_tokens = {n_tokens}", case or self.case
@@ -231,7 +234,7 @@ class Made:
         sampler = make(self.target, self.drafter, K=self.K, sampling=self.sampling)
 
         def text(rng):
-            self.target.calls[0] = 0
+            self.target.calls.clear()
             return sampler.generate(self.prompt.copy(), n_tokens, rng, self.stops).tokens[:n_tokens]
 
         return has(text, wanted, until)
@@ -484,8 +487,9 @@ def check_counts(made, takes_stops):
         made.drafter.rounds = []
         new = made.text(n_tokens, seed, **options)
         text, accepted = [*made.prompt, *new], getattr(made.stats, "accepted", None)
-        if accepted is None or any(before != text[: len(before)] for before, _ in made.drafter.rounds):
-            return  # not counted, or drafted for a text that goes on differently
+        questions = [tokens for model, tokens in made.target.calls if model is made.target]
+        if accepted is None or any([*before, *drafted] not in questions for before, drafted in made.drafter.rounds):
+            return  # not counted, or drafted for a different text
         n_rounds += len(made.drafter.rounds)
         case = f"K = {made.K}, n_tokens = {n_tokens}, {options}"
         runs.append((accepted, kept_of(text, made.drafter.rounds), len(new), case))
@@ -522,20 +526,10 @@ def kept_of(text, rounds):
     return range(sum(kept) - doubtful, sum(kept) + 1)
 
 
-def note_wasted_calls(made):
-    """Notes on a sampler that is exact but slower than it could be, and on one that takes only lists.
-
-    Here every draft token is right.
-    """
-    n_tokens, K = 9, made.K
-    tokens, least = made.text(n_tokens, 0), n_tokens // (K + 1)
-    if (n_calls := made.target.calls[0]) > least:
-        note(
-            f"your sampler is exact, but calls the target {n_calls} times for {n_tokens} tokens where K = {K} and "
-            f"every draft token is right; {least} calls would do, K + 1 tokens each"
-        )
+def note_lists_alone(made):
+    """A note on a sampler that takes only lists."""
     try:
-        takes_arrays = made.text(n_tokens, 0, np.array(PROMPT)) == tokens
+        takes_arrays = made.text(9, 0, np.array(PROMPT)) == made.text(9, 0)
     except AssertionError:
         takes_arrays = False
     if not takes_arrays:
@@ -552,19 +546,19 @@ class Target:
 
     def __init__(self, table, calls):
         self.table, self.n_vocab, self.n_ctx = table, table.n_vocab, table.n_ctx
-        self.calls = calls  # [number of calls of this model and its drafters since the last generate]
+        self.calls = calls  # (model, tokens) of each call of this model and its drafters since the last generate
 
-    def count(self):
-        self.calls[0] += 1
-        if self.calls[0] > MOST_CALLS:
+    def count(self, tokens):
+        self.calls.append((self, tokens))
+        if len(self.calls) > MOST_CALLS:
             fail(
                 f"your sampler does not return: an endless loop? After {MOST_CALLS} calls of target and drafter there "
                 "is no result; each round adds at least one token, also if nothing is drafted (k = 0)"
             )
 
     def __call__(self, tokens, n_last=1, parents=()):
-        self.count()
         tokens, parents = ([operator.index(one) for one in given] for given in (tokens, parents))
+        self.count(tokens)
         self.question = tokens, n_last
         drafted, above = self.drafter.drafted if self.drafter else ([], [])
         if not parents and tokens == drafted and not is_chain(above):
@@ -634,7 +628,7 @@ class AllTokens:
 def models(rng):
     """Target and draft model. After the prompt two of three tokens are more probable for the target than for the draft,
     so the residual contains two tokens, and mistakes can be told apart."""
-    calls = [0]
+    calls = []
     tables = rng.dirichlet(np.ones(3), size=(2, 3, 3))
     tables[:, 2, 1] = rng.dirichlet([30, 20, 10]), rng.dirichlet([10, 10, 40])
     return (Target(TableModel(table, n_ctx=Target.n_ctx), calls) for table in tables)

@@ -13,6 +13,7 @@ from ..tree import chain, children, is_chain, texts_of_rows
 from . import tree_windows
 from .cases import MOST_PATHS, NEARLY_CERTAIN, TOLERANCE, WAYS, Case, Passed, alike, compared, decided, marginal, show
 from .diagnosis import TREES, mistake_on_a_chain, mistake_on_a_tree, of_chain
+from .pace import less, percent
 from .tree_windows import TreeWindow, WindowTree, tree_window
 from .watch import fail, note, with_progress
 from .windows import N_VOCAB, Window, facts, shared
@@ -70,7 +71,8 @@ def check_verifier(verifier: Verifier, *, seed: int = 0, trees: bool | None = No
         case = WindowCase(case, seed) if is_window else Case(*case[:3], rng, *case[3:])
         passed.append(checked_case(verifier, case, passed))
     check_zero(verifier, rng)
-    note_lost_tokens(verifier, next(case for case in passed if (case.n_vocab, case.K, case.kind) == (3, 2, "random")))
+    usual = next(case for case in passed if (case.n_vocab, case.K, case.kind) == (3, 2, "random"))
+    gain = note_lost_tokens(verifier, usual)
     if trees and not any(nodes == (1,) for nodes, _ in TREES[0].decisions(verifier)):
         note(
             "your verifier is exact, but accepts the first child of a node or none: test its siblings as well, against "
@@ -80,7 +82,7 @@ def check_verifier(verifier: Verifier, *, seed: int = 0, trees: bool | None = No
     and_trees = f", {n_trees} of them trees" if trees else ""
     return Passed(
         f"check_verifier: the tokens of a round have the target's distribution, to {TOLERANCE:g}, in {len(cases)} "
-        f"cases{and_trees}, K = 0 to 6"
+        f"cases{and_trees}, K = 0 to 6{gain}"
     )
 
 
@@ -235,7 +237,10 @@ def check_zero(verifier, rng):
 
 
 def note_lost_tokens(verifier, case):
-    """Notes on a verifier that is exact, but accepts or adds fewer tokens than it could; `case` is a chain."""
+    """Notes on a verifier that is exact, but accepts or adds fewer tokens than it could; `case` is a chain.
+
+    Returns the end of the grader's line on a verifier that accepts more than rejection sampling.
+    """
     K, runs = case.K, exact_distribution(lambda rng: case.run(verifier, rng))
     shares = [sum(share for (_, n, _), share in runs.items() if n == accepted) for accepted in range(K + 1)]
     repeated = sum(share for (drafted, n, token), share in runs.items() if n == K - 1 and token == drafted[-1])
@@ -250,7 +255,7 @@ def note_lost_tokens(verifier, case):
             "next_token; return Verdict(k, a draw from target_probs[k]), one token more in each such round"
         )
     elif mean < possible - TOLERANCE:
-        note(
-            f"your verifier is exact, but accepts less than it could: {mean:.3f} of {K} draft tokens on average, where "
-            f"min(1, p / q) accepts {possible:.3f}"
-        )
+        note(f"your verifier is exact, but {less(mean, possible, f'of {K} draft tokens on average')}")
+    elif mean > possible + TOLERANCE:
+        return f"; it accepts {percent(mean / possible)} of what min(1, p / q) accepts, token by token"
+    return ""

@@ -24,7 +24,8 @@ def run_programs(page):
 def test_the_audits_say_rounding(capsys):
     pytest.importorskip("transformers")
     assert run_programs("audit.md") == 4
-    loop, batch, pairs, *changes, gap = capsys.readouterr().out.splitlines()
+    loop, pace, batch, pairs, *changes, gap = capsys.readouterr().out.splitlines()
+    assert pace.startswith("K = 2: ") and pace.endswith("tokens per target call, as rejection sampling")
     assert "6 pairs of texts" in pairs and gap == "None"
     assert [float(line.split()[-2]) < 64 for line in changes] == [True] * 3
     assert all(said.startswith("rounding: ") for said in (loop, batch, pairs))

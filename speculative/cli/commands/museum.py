@@ -68,7 +68,8 @@ def page_of(rows, codes):
         lines += [f"{name}\n{'=' * len(name)}\n"]
         for row in some:
             lines += [row["mistake"], f"  error {row['law_error']:.2g}, {row['check']}"]
-            for text in (row["what"], f"seen: {row['seen']}"):
+            note = [row["message"]] * (row["message"] or "").startswith("note: ")
+            for text in (row["what"], *note, f"seen: {row['seen']}"):
                 lines += wrap(text, 80, break_long_words=False, break_on_hyphens=False, **below)
             lines += [""]
             if row["mistake"] in codes:

@@ -188,6 +188,6 @@ class OneNoise(Loop):
 
 
 SECTIONS = read(Path(__file__).with_suffix(".txt"), {"Loop": Loop, "TreeLoop": TreeLoop}, globals())
-SAMPLING, LOOPS, LOOKING_BACK, OTHERWISE, IN_TREES = SECTIONS.values()
+SAMPLING, LOOPS, LOOKING_BACK, OTHERWISE, IN_TREES, SLOW = SECTIONS.values()  # SLOW ones are exact
 ROW_I = "; row i of sampling(logits, tokens) looks at the text and the first i draft tokens"
 LOOKING_BACK = [replace(mistake, hint=mistake.hint + ROW_I) for mistake in LOOKING_BACK]

@@ -73,8 +73,8 @@ RIGHT = {"decorated": Decorated} | {name: changed(*changes) for name, changes in
 }.items()}  # fmt: skip
 NOTES = {
     "one at a time": (lambda target, drafter, K, sampling: AutoregressiveSampler(target, sampling=sampling),
-                      ("calls the target 9 times for 9 tokens", "3 calls would do")),
-    "bonus thrown away": (changed(ADD, "text += new[:-1] if len(new) > self.K else new"), ("calls the target",)),
+                      ("54.9 % where K = 1", "it drafts nothing")),
+    "bonus thrown away": (changed(ADD, "text += new[:-1] if len(new) > self.K else new"), ("no bonus follows",)),
 }  # fmt: skip
 
 WRONG = {name: (changed(*changes), tuple(hint.split(" ... "))) for name, (hint, *changes) in {

@@ -205,7 +205,7 @@ def test_mistakes_in_functions_of_two_models_are_named(answer, words, few_cases)
 def test_a_greedy_function_is_graded_for_the_greedy_text():
     said = check_function(two_models.greedy)
     assert said.startswith("check_function: greedy: the text is the target's greedy text in 336 cases, K = 1 to 6; ")
-    assert "; nothing is drawn, so above temperature 0 it is not speculative sampling; read as " in said
+    assert "; nothing is drawn, so above temperature 0 it is not speculative sampling; K = 2: " in said
 
 
 @pytest.mark.parametrize("words", [

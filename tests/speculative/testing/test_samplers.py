@@ -7,7 +7,7 @@ import speculative
 from speculative import ModelDrafter, Sampling, SpeculativeSampler
 from speculative.testing import check_sampler, watch
 
-NOTED = {"never all K": "calls the target 5 times", "lists alone": "for a prompt that is a list, but not for an array"}
+NOTED = {"never all K": "it drafts 1 where 2 fit", "lists alone": "for a prompt that is a list, but not for an array"}
 
 
 @pytest.mark.parametrize("name", samplers.RIGHT)

@@ -56,7 +56,8 @@ def test_an_exact_but_slow_one_passes_with_a_note(of, hint, changes, capsys):
 
 def test_success_is_told_in_a_line(capsys):
     wanted = "the tokens of a round have the target's distribution, to 1e-12, in "
-    assert repr(check_verifier(speculative.block)) == f"check_verifier: {wanted}79 cases, K = 0 to 6"
+    gain = "; it accepts 102.3 % of what min(1, p / q) accepts, token by token"
+    assert repr(check_verifier(speculative.block)) == f"check_verifier: {wanted}79 cases, K = 0 to 6{gain}"
     assert check_verifier(speculative.rejection) == f"check_verifier: {wanted}180 cases, 101 of them trees, K = 0 to 6"
     assert capsys.readouterr().out == ""
 
