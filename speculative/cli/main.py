@@ -60,6 +60,8 @@ def main(words):
     except KeyboardInterrupt as error:
         say(f"interrupted; {str(error) or 'nothing is kept'}")
         return 130
+    except commands.Failed:
+        return 1
     except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         return 0
     except RecursionError:

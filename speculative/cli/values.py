@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import accumulate
+from json import loads
 from math import inf
 from operator import mul
 from re import fullmatch
@@ -78,6 +79,17 @@ def flag(given):
     if given not in ("True", "False"):
         raise ValueError(f"expected no value, got {given[:60]!r}")
     return given == "True"
+
+
+def fields_of_json(given):
+    """Reads a JSON object."""
+    try:
+        found = loads(given)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"expected a JSON object, such as '{{\"top_k\": 0}}', got {given[:60]!r}")
+    return found
 
 
 def needs_a_value(read):

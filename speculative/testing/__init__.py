@@ -12,14 +12,15 @@ the result, not at the code: exact distributions by enumeration (exact/) on smal
 few properties that no distribution shows. Any solution with the right distribution passes, in whatever style it is
 written. An error inside the graded code is reported with the case that caused it, and a call that hangs is ended.
 `TableModel` is a language model small enough to enumerate completely. `audit_loop` compares a whole loop, from tokens
-to tokens, with its own target. `TorchDraws` enumerates code that is written in PyTorch; it is imported on request, as
-it needs PyTorch.
+to tokens, with its own target; `audit_samples` bets on the texts of what cannot be enumerated. `TorchDraws` enumerates
+code that is written in PyTorch; it is imported on request, as it needs PyTorch.
 """
 
 from typing import TYPE_CHECKING
 
 from ..exact.table import TableModel
 from .batches import check_batch
+from .betting import audit_samples
 from .drafters import check_drafter
 from .functions import check_function
 from .loops import audit_loop
@@ -28,8 +29,8 @@ from .samplers import check_sampler
 from .verifiers import check_verifier
 
 __all__ = [
-    "TableModel", "audit_loop", "check_batch", "check_drafter", "check_function", "check_language_model",
-    "check_sampler", "check_verifier",
+    "TableModel", "audit_loop", "audit_samples", "check_batch", "check_drafter", "check_function",
+    "check_language_model", "check_sampler", "check_verifier",
 ]  # fmt: skip
 
 
