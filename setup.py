@@ -65,7 +65,7 @@ setup(
         "plots": ["matplotlib"],
         "notebooks": ["jupyterlab", "matplotlib", "nbclient", "nbformat"],
         "train": ["torch", "transformers", "tokenizers"],
-        "peers": ["torch", "transformers", "pyright"],
+        "peers": ["torch", "transformers", "pyright", "xllamacpp"],
         "browser": ["playwright"],
         "cluster": ["ray[data]"],
         "docs": [

@@ -21,7 +21,7 @@ LETTERS = {"g": "weight", "w": "weight", "b": "bias"}
 
 
 def save(model: GPT2, tokenizer: Tokenizer, folder: str | os.PathLike[str]) -> None:
-    """Write a model and its tokenizer to a new folder, from which `load` and transformers make the same model.
+    """Write a model and its tokenizer to a new folder, from which `load`, transformers and mlx-lm make the same model.
 
     Raises
     ------
@@ -67,13 +67,16 @@ def config_of(hparams, end=None):
     return {**about, **shape, "bos_token_id": end, "eos_token_id": end}
 
 
-def named_tensors(tree, name="transformer"):
-    """(Hugging Face's name, array float32) of each parameter in a tree: the inverse of `tree_of` in files/params.py."""
+def named_tensors(tree, name=""):
+    """(name as in the hub's own gpt2, such as h.0.ln_1.weight; array float32) of each parameter in a tree.
+
+    The inverse of `tree_of` in files/params.py.
+    """
     for key, part in tree.items():
         if isinstance(part, dict):
-            yield from named_tensors(part, f"{name}.{key}")
+            yield from named_tensors(part, f"{name}{key}.")
         elif key in LETTERS:
-            yield f"{name}.{LETTERS[key]}", np.asarray(part, np.float32)
+            yield f"{name}{LETTERS[key]}", np.asarray(part, np.float32)
 
 
 def tokenizer_json(tokenizer):

@@ -29,7 +29,7 @@ def imports(path):
 def test_who_imports_whom():
     """gpt2np never imports speculative; of speculative only speculative/cli imports gpt2np, and is imported by none.
 
-    speculative needs NumPy alone; speculative/cli also fire and tqdm. Nothing imports the scripts in dev/.
+    speculative needs NumPy alone; speculative/cli also fire, tqdm and requests. Nothing imports the scripts in dev/.
     """
     scripts = {"dev", *(path.stem for path in (ROOT / "dev").rglob("*.py"))}
     for path in FILES:
@@ -37,7 +37,7 @@ def test_who_imports_whom():
         packages, own = {name.split(".")[0] for name in names}, path.parts[0]
         allowed = {"numpy"} if own == "speculative" else RUN_TIME_DEPENDENCIES
         if in_cli:
-            allowed = {"numpy", "fire", "tqdm", "gpt2np"}
+            allowed = {"numpy", "fire", "tqdm", "requests", "gpt2np"}
         assert packages - {own} - set(sys.stdlib_module_names) - ENGINES <= allowed, path
         assert in_cli or path.as_posix() == "speculative/__main__.py" or not any("speculative.cli" in n for n in names)
         assert not packages & scripts, path

@@ -49,9 +49,10 @@ def page_of(program, module):
     text = "\n\n".join("\n".join(wrap(" ".join(part.split()))) for part in docstring(module).split("\n\n"))
     examples = [f"    {program} {name} {example}".rstrip() for example in getattr(module, "EXAMPLES", ("",))]
     lines, entries, lists = [text, "", *examples, ""], entries_of(module), getattr(module, "LISTS", ())
-    known = [name for name in entries if name in OF_THE_PROGRAM.split()]
+    shared = all_entries(Options)  # a command may give one of them a meaning of its own
+    known = [name for name in entries if name in OF_THE_PROGRAM.split() and entries[name] == shared[name]]
     own = [name for name in entries if name not in known]
-    for name in sorted(own, key=lambda name: name in all_entries(Options)):  # this command's options before shared ones
+    for name in sorted(own, key=lambda name: name in shared):  # this command's options before shared ones
         lines += lines_of(module, name, entries[name])
     lines += [""] * bool(own)
     changed = getattr(module, "DEFAULTS", {}).items()

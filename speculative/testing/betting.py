@@ -118,9 +118,7 @@ class SampleAudit:
         k, name = max(kinds, key=lambda kind: getattr(self.levels[kind[0]], kind[1]).max())
         if name == "on_repeats":
             return "texts repeat those before them: do requests without a seed share one stream of random numbers?"
-        return (
-            "tokens do not have the target's probabilities" if k == 0 else f"the first {k + 1} tokens together differ"
-        )
+        return "the first token differs" if k == 0 else f"the first {k + 1} tokens together differ"
 
     def add(self, texts, others=None):
         for k, level in enumerate(self.levels, 1):

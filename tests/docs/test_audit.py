@@ -23,8 +23,9 @@ def run_programs(page):
 @peer
 def test_the_audits_say_rounding(capsys):
     pytest.importorskip("transformers")
-    assert run_programs("audit.md") == 4
-    loop, pace, batch, pairs, *changes, gap = capsys.readouterr().out.splitlines()
+    assert run_programs("audit.md") == 5
+    samples, loop, pace, batch, pairs, *changes, gap = capsys.readouterr().out.splitlines()
+    assert samples.startswith("True ") and samples.endswith(" the first token differs")
     assert pace.startswith("K = 2: ") and pace.endswith("tokens per target call, as rejection sampling")
     assert "6 pairs of texts" in pairs and gap == "None"
     assert [float(line.split()[-2]) < 64 for line in changes] == [True] * 3

@@ -1,8 +1,8 @@
-"""Is a running server lossless? Its texts with a draft are compared with the target's own probabilities, by bets that
-may be looked at any time (docs/audit.md); greedy texts, repeated requests, stops, limits and counts as well.
+"""Is a running server lossless? Bet on it: its texts, against the target's own probabilities.
 
 The server has OpenAI's /v1/completions. The target's probabilities come from requests for one token, which engines
-answer without a draft, or from a second server --without one. Exit code 1 if something differs.
+answer without a draft, or from a second server --without one. The bets may be looked at any time (docs/audit.md).
+Greedy texts, repeated requests, stop texts, limits and counts are compared as well. Exit code 1 if something differs.
 """
 
 import math
@@ -99,11 +99,10 @@ class Audit:
             self.lines.append(f"refused, so never beside the texts: {refused}")
         with ThreadPoolExecutor(o.at_once) as self.pool:
             try:
+                self.part(self.repeated)  # first, as the texts change what a server has cached
                 self.sampled()
-                for part in (self.greedy, self.repeated, self.stops, self.seeds):
-                    self.found[part.__name__] = self.keep(part.__name__, partial(self.told, part))
-                    self.lines.append(self.found[part.__name__]["line"])
-                    self.failed += [part] * self.found[part.__name__]["wrong"]
+                for part in (self.greedy, self.stops, self.seeds):
+                    self.part(part)
             except BaseException:
                 self.pool.shutdown(cancel_futures=True)
                 raise
@@ -119,12 +118,19 @@ class Audit:
                 others.append(other)
         return {"prompt": prompt, "others": others}
 
-    def told(self, part):
-        try:
-            line, wrong = part()
-        except ServerError as error:
-            line, wrong = f"{part.__name__.upper()}: not compared: {error}", False
-        return {"line": line, "wrong": wrong}
+    def part(self, compare):
+        """Keep what compare() says, a line and whether something is wrong."""
+
+        def told():
+            try:
+                line, wrong = compare()
+            except ServerError as error:
+                line, wrong = f"{compare.__name__.upper()}: not compared: {error}", False
+            return {"line": line, "wrong": wrong}
+
+        self.found[compare.__name__] = self.keep(compare.__name__, told)
+        self.lines.append(self.found[compare.__name__]["line"])
+        self.failed += [compare] * self.found[compare.__name__]["wrong"]
 
     def beside(self, i, prompt, n_tokens):
         """Send a different request; its answer does not matter."""
@@ -237,7 +243,9 @@ class Audit:
         """(how far the two most probable tokens after a text are apart, whether that is more than rounding)."""
         server, prompt = (self.other, self.prompt + "".join(map(str, before))) if self.other else (
             self.server, [*self.prompt, *before])  # fmt: skip
-        rows = [] if self.options.chat else server.ask(prompt, 1, 2, temperature=0).rows
+        rows = []
+        with suppress(ServerError):  # one without logprobs
+            rows = [] if self.options.chat else server.ask(prompt, 1, 2, temperature=0).rows
         if not rows or len(rows[0]) < 2:
             return "without logprobs, rounding and a bug look the same", False
         first, second = sorted(rows[0].values())[:-3:-1]
@@ -281,7 +289,8 @@ class Audit:
                 wrong.append(f"max_tokens {n}: {answer.text!r}, {answer.n} tokens")
         n_cases = len(cases) + len(plain)
         line = f"STOPS, LIMITS, COUNTS: {n_cases - len(wrong)} of {n_cases} right"
-        return "\n    ".join([line, *wrong]), bool(wrong)
+        more = [f"and {len(wrong) - 4} more"] * (len(wrong) > 4)
+        return "\n    ".join([line, *wrong[:4], *more]), bool(wrong)
 
     def seeds(self):
         a, b, c = (self.server.ask(self.prompt, 16, temperature=1, seed=seed).text for seed in (5, 5, 6))

@@ -82,6 +82,16 @@ def predicted_state_stays(self, tokens, n_last):
     return self.model(tokens, n_last) / blur
 
 
+def key_longer_than_cache(self, tokens, n_last):
+    n_kept = min(n_common(self.seen, tokens), len(tokens) - n_last)
+    is_cut = n_kept < len(self.seen) - 1
+    n_held = max(0, len(self.held) - (len(self.seen) - n_kept))  # cut by the length of the key
+    self.held, self.seen = [*self.held[:n_held], *tokens[n_kept:]], tokens
+    rows = self.model(self.held, n_last)
+    self.held = self.held[: len(self.held) - is_cut]
+    return rows
+
+
 BEFORE = (
     "your model's answer depends on what it was asked before: a cache must forget the tokens that are no longer "
     "there, and keep a copy of those that are, not the caller's list"
@@ -117,6 +127,10 @@ ROWS = [  # the `rows` of several tokens, those of each prefix `alone`, and thos
 OTHERWISE = [
     Mistake(BEFORE, not_rolled_back(1), name="cache rolled back by a fixed number",
             why="The cache forgets one token, however many were rejected."),
+    Mistake(BEFORE, around(key_longer_than_cache, held=()), name="a key longer than its cache", why="After a "
+            "correction the cache holds one token fewer than the key under which a server files it. The next request "
+            "with this beginning is cut by the length of the key, so a token of the prompt is missing.",
+            seen="mlx_lm.server 0.32.2 with a draft model (found by `main.py audit`; dev/audits/audit_mlx.py)"),
     Mistake(ONE_OFF, around(one_off, drafts=True), name="features one off", why="EAGLE's block is given each hidden "
             "state with its own token, not with the next one, so a draft does not depend on the last token of the "
             "text. The text stays exact, but hardly any draft token is accepted."),

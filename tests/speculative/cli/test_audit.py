@@ -61,7 +61,7 @@ def test_two_servers_need_no_logprobs(tmp_path):
         options = "--without", without, "--n_max", "256", "--json", journal
         first = audited(url, *options)
         assert first.returncode == 0 and "256 texts of each" in first.stdout, first
-    assert audited(url, *options).stdout.splitlines()[2:] == first.stdout.splitlines()[2:]  # the servers are gone
+    assert audited(url, *options).stdout.splitlines()[3:] == first.stdout.splitlines()[3:]  # the servers are gone
     assert "give --without" in refused_by(lambda path, ask: without_logprobs(Engine("right"))(path, ask))
 
 
