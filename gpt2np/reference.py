@@ -4,7 +4,8 @@ Each function uses only functions above it. Parameters are keyword arguments und
 `linear(x, **c_fc)` needs no glue, and everything is float32. The code works on the parameters of a loaded model,
 `forward(tokens, model.params, model.hparams.n_head)`, and on plain arrays. Every call runs all tokens of the text, so
 generating n tokens costs n passes over the whole text. layers.py is the same pass with a cache, in place and
-batch-invariant. Models run that one, and the tests compare it with this one.
+batch-invariant: a row is bitwise identical whatever other rows are computed with it. Models run that one, and the tests
+compare it with this one.
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.3: the blocks of Vaswani
 et al., arXiv:1706.03762, with the layer norm moved to the input of each sub-block.

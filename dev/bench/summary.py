@@ -93,6 +93,7 @@ def column_names(output, column):
     """The names of the columns of the first table with this column, [] if there is none."""
     for line in output.splitlines():
         headings = [cell.removesuffix(", ms") for cell in cells(line) if cell != "V(m) / V(1)"]  # has no column
+        headings = ["calls" if cell == "tokens/call" else cell for cell in headings]  # its name in older outputs
         names = [f"{name} 2" if name in headings[:i] else name for i, name in enumerate(headings)]
         if column in names:
             return names

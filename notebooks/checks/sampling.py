@@ -22,7 +22,7 @@ def exercise_1(fn):
         is_close = got.shape == right.shape and np.allclose(got, right, atol=1e-6)
         assert is_close, f"{hint} ({story})"
         assert got.dtype == np.float64, (
-            f"float64, whatever the logits are, got {got.dtype}: sums in float32 end below 1"
+            f"expected float64 also for float32 logits, got {got.dtype}: sums in float32 end below 1"
         )
         error = abs(got - right).max()
         assert error < 1e-9, (

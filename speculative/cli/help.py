@@ -17,11 +17,12 @@ decoding). Compare text and time.
     {command:34}a command's options, and an example
 """
 NOTE = (
-    "Trailing letters of an option's last word may be left out. Options of other programs: docs/coming_from.md. "
-    "Intervals are 95 % intervals over the prompts. {program} --version prints the version."
+    "An option may be cut within its last word: --n_tokens_to for --n_tokens_to_generate. Options of other programs: "
+    "docs/coming_from.md. {program} --version prints the version."
 )
+FIRST = "The ten to know first"
 HEADINGS = {  # the headings on the program's page: each is printed before the option that is its key
-    "prompt": "The ten to know first", "tree": "Drafting", "top_k": "Sampling and verification",
+    "prompt": FIRST, "tree": "Drafting", "top_k": "Sampling and verification",
     "prompt_file": "Prompts, and the end of a text", "engine": "Engines and downloads", "json": "Output",
 }  # fmt: skip
 
@@ -31,15 +32,35 @@ def docstring(module):
     return module.__doc__ or get_docstring(parse(module.__spec__.loader.get_source(module.__name__)))
 
 
+def first_page(program, module, modules):
+    """One screen: the ten options to know first, in brief, and the commands."""
+    lines = [TITLE.format(program=program, command=f"{program} COMMAND --help"), FIRST]
+    for name, entry in [*entries_of(module).items()][:10]:
+        lines += explained(f"--{name} {entry.value}", brief(module, name, entry))[:2]
+    names = ", ".join(other.__name__.rpartition(".")[2] for other in modules)
+    lines += ["", *wrap(f"Commands: {names}. All options: {program} --help all.")]
+    return "\n".join(lines) + "\n"
+
+
+def brief(module, name, entry):
+    """The first sentence on an option, and its default."""
+    default = getattr(defaults_of(module), name)
+    text = entry.help.split("\n")[0].split(";")[0].split(" (")[0].split(": ")[0].removesuffix(":")
+    return text if default in ("", None) or entry.repeats else f"{text} ({default})"
+
+
 def whole_page(program, module, modules):
-    """The page of the program: the options of the comparison of one text, and all commands."""
-    lines = [TITLE.format(program=program, command=f"{program} COMMAND --help")]
-    for name, entry in entries_of(module).items():
+    """All options of the comparison of one text, and all commands."""
+    lines, entries = [TITLE.format(program=program, command=f"{program} COMMAND --help")], entries_of(module)
+    for name, entry in entries.items():
         lines += ["", HEADINGS[name]] if name in HEADINGS else []
         lines += lines_of(module, name, entry)
     lines += ["", "Commands"]
     for other in modules:
         lines += explained(other.__name__.rpartition(".")[2], " ".join(docstring(other).split("\n\n")[0].split()))
+    lines += ["", "Names in other programs"]
+    for name, entry in entries.items():
+        lines += explained(f"--{name}", " ".join(entry.also)) if entry.also else []
     return "\n".join([*lines, "", *wrap(NOTE.format(program=program))]) + "\n"
 
 
@@ -62,7 +83,7 @@ def page_of(program, module):
         "Other defaults:": [f"--{name} {default}" for name, default in changed if name in known],
     }.items():
         lines += wrap(f"{words} {' '.join(names)}", subsequent_indent="    ") if names else []
-    return "\n".join(lines + [f"See {program} --help for these."] * bool(known)) + "\n"
+    return "\n".join(lines + [f"See {program} --help all for these."] * bool(known)) + "\n"
 
 
 def lines_of(module, name, entry):
@@ -74,7 +95,6 @@ def lines_of(module, name, entry):
     text += "; may be given several times" if entry.repeats else ""
     default = "; ".join(default) if entry.repeats else default
     text += "" if default in ("", None, ()) or default is False else f" ({default})"
-    text += f"; also {' '.join(entry.also)}" if entry.also else ""
     value = entry.value + ",..." if is_list else entry.value
     lines = explained(f"--{name} {value}", f"{text}{':' if values else ''}")
     for value in values:

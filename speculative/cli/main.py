@@ -21,7 +21,7 @@ from speculative.trace.terminal import visible
 
 from . import commands
 from .brought import in_brief, line_of
-from .help import page_of, whole_page
+from .help import first_page, page_of, whole_page
 from .models import nearest
 from .words import prepared, read
 
@@ -87,6 +87,8 @@ def call(name, *words, **texts):
         return
     if name == "help":
         name, words, texts = [*words, DEFAULT][0], (), {"help": "True"}
+    if name == "all":
+        name, texts = DEFAULT, {"help": "all"}
     if name not in known:
         near = nearest(name, known)
         remedy = f"did you mean {near}?" if near else as_prompt(name, words)
@@ -94,7 +96,8 @@ def call(name, *words, **texts):
     module = import_module(f"{commands.__name__}.{name}")
     if {"help", "h"} & texts.keys():
         modules = [import_module(f"{commands.__name__}.{name}") for name in known]
-        print(whole_page(program(), module, modules) if name == DEFAULT else page_of(program(), module), end="")
+        first = whole_page if texts.get("help") == "all" else first_page
+        print(first(program(), module, modules) if name == DEFAULT else page_of(program(), module), end="")
     else:
         module.run(read(module, name, words, texts))
 
@@ -102,7 +105,8 @@ def call(name, *words, **texts):
 def as_prompt(name, words):
     """The remedy for a first word that is not a command."""
     text = " ".join([name, *words])
-    return f"did you mean --prompt {text[:100]!r}?".replace("'", '"') if words else "see --help for the commands"
+    is_text = words or not name
+    return f"did you mean --prompt {text[:100]!r}?".replace("'", '"') if is_text else "see --help for the commands"
 
 
 def sentence_on(error):

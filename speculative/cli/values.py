@@ -31,8 +31,9 @@ def number(kind=float, least=-inf, most=1e300, words=()):
             return value
         noun = "whole number" if kind is int else "number"
         bounds = f" of {least} or more" if most >= 1e12 else f" from {least} to {most}"
+        bounds = bounds if least > -inf else f" of {most} or less" * (most < 1e12)
         others = f", or {' or '.join(words)}" if words else ""
-        raise ValueError(f"expected a {noun}{bounds if least > -inf else ''}{others}, got {given[:60]!r}")
+        raise ValueError(f"expected a {noun}{bounds}{others}, got {given[:60]!r}")
 
     read.names = words  # for the help
     return read

@@ -44,12 +44,13 @@ def read(command, name, words, texts):
 
     All that is wrong with the words is in one ValueError.
     """
-    entries, typed, unknown, problems = entries_of(command), {}, [], []
+    entries, typed, unknown, problems, names = entries_of(command), {}, [], [], {}
     texts = [(("no" * key.startswith("_") + key).partition("~")[0], text) for key, text in texts.items()]
     for key, text in texts:
         options = options_like(key, entries)
         if len(options) == 1:
             typed.setdefault(options[0], []).append(text)
+            names[options[0]] = f"--{key.replace('_', '-')} (here --{options[0]})" if key in aliases(entries) else ""
         elif options:
             problems.append(f"--{key} may be {' or '.join(f'--{option}' for option in options)}: write more of it")
         elif key not in (*SPELLED, *ESCAPE):
@@ -71,7 +72,7 @@ def read(command, name, words, texts):
             several = values_of(option, entries[option], given, option in getattr(command, "LISTS", ()))
             values[option], lists[option] = next(iter(several.values())), several
         except ValueError as error:
-            problems.append(f"--{option}: {error}")
+            problems.append(f"{names.get(option) or f'--{option}'}: {error}")
     if texts.get("do_sample", "").lower() in ("false", "0") and values.get("temperature"):
         problems.append("--do_sample: write --temperature 0")
     if unknown:
@@ -87,23 +88,34 @@ def read(command, name, words, texts):
     return options
 
 
+def aliases(entries):
+    """dict name in other programs -> the option's name here."""
+    return {plain(also): name for name, entry in entries.items() for also in entry.also}
+
+
 def options_like(name, entries):
     """The options that a name may mean: a full name, a name in other programs, or a prefix."""
     if name in (*entries, *SPELLED, *ESCAPE):
         return [name] * (name in entries)
-    same = [known for known, entry in entries.items() if name in map(plain, entry.also)]
-    return same or [known for known in entries if is_short_for(name, known)]
+    same = aliases(entries).get(name)
+    return [same] if same else [known for known in entries if is_short_for(name, known)]
 
 
 def refusal_of(unknown, entries, command):
     """A sentence about unknown options."""
     names = ", ".join(f"--{name}" for name in unknown)
-    nearby = [f"--{near}" for near in (nearest(name, entries, 0.75) for name in unknown) if near]
+    nearby = [f"--{near}" for near in (nearest_option(name, entries) for name in unknown) if near]
     question = f"did you mean {' and '.join(nearby)}?"
     if len(unknown) == 1:
         return f"unknown option {names} for {command}: {question if nearby else f'see {command} --help'}"
     where = f"see {command} --help, and docs/coming_from.md for other programs"
     return f"unknown options {names} for {command}{f' ({question})' * bool(nearby)}: {where}"
+
+
+def nearest_option(name, entries):
+    """The shortest name, here or in other programs, with this word in it; otherwise the most similar one, or None."""
+    names = [*entries, *aliases(entries)]
+    return min((known for known in names if name in known.split("_")), key=len, default=nearest(name, entries, 0.75))
 
 
 def unescaped(text):

@@ -5,9 +5,10 @@ number u is compare it: `u * q < p`, or a search in a cumulative sum. A comparis
 this run continues with one answer, and a later run takes the other. The probability of a run is the product over its
 forks. When every path has been run, the probabilities of the outcomes are exact, up to rounding.
 
-This page therefore proves that speculative/reference.py is right: its output has the target's distribution, whatever
-the draft model. enumeration.py does the same for code of any style: it follows arrays of numbers, `choice`,
-`integers` and other draws, adds up the probabilities without losing digits, and refuses what it cannot follow.
+So this page proves that speculative/reference.py is right for any two tables of probabilities that you give it: the
+output has the target's distribution. enumeration.py does the same for code of any style: it follows arrays of numbers,
+`choice`, `integers` and other draws, adds up the probabilities without losing digits, and refuses what it cannot
+follow.
 """
 
 
@@ -23,12 +24,15 @@ class Uniform:
             return 0.0
         if not number > 0:
             raise ValueError(f"expected u times a positive number, got {number}: enumeration.py follows any")
-        return Uniform(self.source, self.scale * number, self.interval)  # the same u: both narrow its interval
+        return Uniform(self.source, self.scale * number, self.interval)  # the same u, so the same interval
 
     __rmul__ = __mul__
 
     def __lt__(self, number):
-        """Whether u * scale < number: a fork, unless the interval says so already."""
+        """Whether u * scale < number: a fork, unless the interval says so already.
+
+        np.searchsorted compares with this method as well: for it, a Uniform is an array of one object.
+        """
         if number is self:  # np.searchsorted may compare a number with itself
             return False
         low, high = self.interval
@@ -42,7 +46,10 @@ class Uniform:
 
 
 class Source:
-    """A substitute for a random generator in one run. It takes these answers, a list of bool, and True at new forks."""
+    """A substitute for a random generator in one run.
+
+    The forks of the run have these answers, a list of bool. A new fork has the answer True, which is appended.
+    """
 
     def __init__(self, answers):
         self.answers, self.n_forks = answers, 0

@@ -5,6 +5,7 @@ from .experiment import total
 from .rows import compared, gain_of
 from .table import rounding, with_interval
 
+N_POSITIONS = 8  # of a longer draft, the first ones are shown
 SHORT = 0.1  # seconds; shorter texts cannot be timed
 APART = 1.3  # on a quiet machine, the laps of a text differ by less than this factor
 
@@ -25,7 +26,8 @@ def lines_of(result, has_timings=False):
     n, stats = len(run.tokens), run.stats
     yield f"target calls  {stats.target_calls} instead of {n}, {stats.tokens_per_target_call:.2f} tokens per call"
     yield f"accepted      {accepted(stats)}"
-    shares = "  ".join(f"{i}: {share:.0%}" for i, share in enumerate(stats.acceptance_by_position, 1))
+    by_position = stats.acceptance_by_position[:N_POSITIONS]
+    shares = "  ".join(f"{i}: {share:.0%}" for i, share in enumerate(by_position, 1))
     yield f"by position   {f'{shares}, of the rounds that drafted this far' if shares else 'nothing was drafted'}"
     if result.exactness == "LOSSY":
         greedy = "; at temperature 0 it accepts only the target's most probable tokens" * result.is_one_text

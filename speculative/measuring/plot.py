@@ -76,7 +76,7 @@ def draw_lines(axes, number, lines, places):
     If the places are names, the points of a place are side by side, and no line connects them.
     """
     is_numeric = are_numbers(places)
-    tops = []
+    tops, reached = [], []
     for i, ((name, points), look) in enumerate(zip(lines.items(), looks(lines))):
         values = [row[number] for _, row in points]
         ends = [reach(row, number) for _, row in points]
@@ -88,7 +88,12 @@ def draw_lines(axes, number, lines, places):
             look["linestyle"] = "none"
         axes.errorbar(at, values, [*zip(*ends)], label=plain(name), capsize=2, linewidth=1.2, markersize=4, **look)
         tops += [min(value + above, 1.6 * max(values)) for value, (_, above) in zip(values, ends)]
-    return max(tops)
+        reached += [(x, value + above) for x, value, (_, above) in zip(at, values, ends)]
+    top = max(tops)
+    for x, end in reached:
+        if end > 1.05 * top:  # the interval goes on above the panel
+            axes.annotate("\u2191", (x, 1), xycoords=axes.get_xaxis_transform(), ha="center", va="top", fontsize=8)
+    return top
 
 
 def name_places(axes, places, width):

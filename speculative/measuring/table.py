@@ -61,7 +61,7 @@ def page_of(rows, fixed, machine, has_lanes=False):
     times = "which also generates --n_lanes texts at once; times include prefill" if has_lanes else times
     notes = f"""\
 speedup   over the target alone, {times}
-calls     tokens {"of a text " if has_lanes else ""}per call of the target, which is the speedup in calls
+tokens/call {"of a text, " if has_lanes else ""}per call of the target, which is the speedup in calls
 interval  {over(max(row["n_texts"] for row in rows), "runs over all prompts" if has_lanes else "prompts")}
 alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
 tok/s     tokens per second with the draft; same: how many texts are the target's own, where all should be
@@ -104,9 +104,9 @@ def columns_of(rows):
     columns = [(axis, True, lambda row, axis=axis: row["setting"][axis] or "-") for axis in rows[0]["setting"]]
     columns += [
         ("speedup", True, lambda row: with_interval(row, "speedup")),
-        ("expected", has_expected(rows), lambda row: digits(row["expected_speedup"], 2)),
-        ("calls", True, lambda row: with_interval(row, "tokens_per_call", "calls_")),
-        ("expected calls", has_expected(rows), lambda row: digits(row["expected_tokens_per_call"], 2)),
+        ("expected speedup", has_expected(rows), lambda row: digits(row["expected_speedup"], 2)),
+        ("tokens/call", True, lambda row: with_interval(row, "tokens_per_call", "calls_")),
+        ("expected tokens/call", has_expected(rows), lambda row: digits(row["expected_tokens_per_call"], 2)),
         ("alpha", True, lambda row: digits(row["alpha"], 3)),
         ("c", True, lambda row: digits(row["c"], 3)),
         ("alone, s", has_parts, lambda row: digits(row["alone_seconds"], 2)),

@@ -36,15 +36,19 @@ class Lenient:
     """
 
     l: float = 0.5  # noqa: E741, the paper's letter
-    exactness = "LOSSY"
     draws = "tested"
+
+    @property
+    def exactness(self) -> str:
+        """LOSSY, unless l = 1."""
+        return "exact" if self.l == 1 else "LOSSY"
 
     def __post_init__(self):
         if not 0 < self.l <= 1:
             raise ValueError(f"expected a lenience l above 0 and at most 1, got {self.l}")
 
     def __repr__(self):
-        return f"Lenient(l={self.l}) LOSSY"
+        return f"Lenient(l={self.l})" + " LOSSY" * (self.exactness == "LOSSY")
 
     def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
         for i, token in enumerate(draft.tokens):

@@ -17,7 +17,7 @@ def test_the_tables_are_those_of_the_raw_outputs():
 def test_the_intervals_in_the_readme_are_those_of_the_tables():
     """A speedup has one source; when this fails: copy the number from docs/measurements.md."""
     shown = re.findall(GAIN, (ROOT / "README.md").read_text(encoding="utf-8").replace("*", ""))
-    assert len(shown) > 3 and {*shown} <= {*re.findall(GAIN, PAGE)}
+    assert len(shown) > 2 and {*shown} <= {*re.findall(GAIN, PAGE)}
 
 
 def test_the_numbers_in_choosing_are_those_of_the_measurements():
@@ -27,15 +27,10 @@ def test_the_numbers_in_choosing_are_those_of_the_measurements():
 
 
 def test_the_results_in_the_readme_are_those_of_the_tables():
-    """Rounded, perhaps."""
+    """A row's speedup and tokens per call are a cell of the page, with the kernels that the README names."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (results,) = re.findall(r"^\| ms per token .*?(?=\n\n)", readme, re.M | re.S)
-    tables = " ".join(map(summary.table, summary.TABLES))
-    shown, measured = (re.findall(r"(?<![\w.-])\d+(?:\.\d+)?(?=[ ;,|*])", text) for text in (results, tables))
-    assert len(shown) > 10
-    for number in shown:
-        digits = len(number.partition(".")[2])
-        assert float(number) in {round(float(one), digits) for one in measured}, number
+    rows = re.findall(r"^\| .*\| \*\*([\d.]+)\*\* (\(.*\)) \| ([\d.]+) \|$", readme, re.M)
+    assert len(rows) == 3 and all(f"| {gain} {interval}; {calls} (" in PAGE for gain, interval, calls in rows)
 
 
 def test_a_number_is_read_by_its_row_and_the_heading_of_its_column(tmp_path):

@@ -75,9 +75,10 @@ def test_a_prompt_as_llama_cpp_reads_it():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_of_a_command(name):
     """Each option is explained, or named where the page of the program explains it; with its default; in 80 columns."""
-    page, module = run_here(name, "--help").stdout, import_module(f"speculative.cli.commands.{name}")
-    options = entries_of(module)
-    shown = dict(re.findall(r"^--(\w+)((?: .*)?(?:\n +.*)*)", page, re.M))
+    words = ["--help", "all"] if name == "generate" else [name, "--help"]
+    page, module = run_here(*words).stdout, import_module(f"speculative.cli.commands.{name}")
+    options, explained = entries_of(module), page.partition("\nNames in other programs\n")[0]
+    shown = dict(re.findall(r"^--(\w+)((?: .*)?(?:\n +.*)*)", explained, re.M))
     also = set(re.findall(r"--(\w+)", page.partition("Also takes")[2].partition("\nSee")[0]))
     assert shown.keys() | also == options.keys() and also <= entries_of(generate).keys()
     for shown_name, text in shown.items():
@@ -85,11 +86,16 @@ def test_the_page_of_a_command(name):
         default = default[0] if isinstance(default, tuple) and default else default
         assert default in ("", None, ()) or default is False or f"({default})" in " ".join(text.split())
     assert name == "compare" or max(map(len, page.splitlines())) <= 80
-    assert run_here("help", name).stdout == page
+    assert run_here("help", "all" if name == "generate" else name).stdout == page
+
+
+def test_the_first_page_fits_on_a_screen():
+    page = run_here("--help").stdout
+    assert page.count("\n") <= 30 and max(map(len, page.splitlines())) <= 80 and "--help all" in page
+    assert len(re.findall(r"^--", page, re.M)) == 10
 
 
 def test_other_ways_to_ask_for_the_page_of_the_program():
-    """It is in docs/options.md."""
     for words in (["help"], ["-h"], ["--K", "3", "--help"]):
         assert run_here(*words).stdout == run_here("--help").stdout
 
