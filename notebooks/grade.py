@@ -101,6 +101,8 @@ def cells_of(path):
         cells = json.loads(path.read_text(encoding="utf-8-sig"))["cells"]
         return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (OSError, ValueError, SyntaxError, KeyError, TypeError) as error:
+        if isinstance(error, UnicodeDecodeError) or "encoding" in str(error):
+            raise ValueError(f"unreadable: {path.name} is not in UTF-8: save it with this encoding") from error
         if isinstance(error, SyntaxError) and error.lineno:
             raise ValueError(f"SyntaxError: {error}") from error
         raise ValueError(f"unreadable: {type(error).__name__}: {error}") from error

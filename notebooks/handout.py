@@ -1,14 +1,16 @@
 """Make a handout for a class: some notebooks without solutions, their checks, and what they need besides the library.
 
     python notebooks/handout.py 04 05b --output lab
-    python notebooks/handout.py 05b.1 05b.2 06.1 --output lab                points for these exercises only
+    python notebooks/handout.py 05b.1 05b.2 06.1 --output lab                these exercises only
     python notebooks/handout.py 04 05b --points mine.csv --seed 3 --output lab
     python notebooks/handout.py 04 05b --wheel --output lab                  with the library, without solutions
+    python notebooks/handout.py 05b.1 05b.2 07.1 --autograder lab.zip        for Gradescope or GitHub Classroom
 
 Each exercise states its points and minutes. They come from a table with the columns exercise (such as 06.1), points and
 minutes, by default points.csv beside the notebook; without a table each exercise has one point. With --seed the checks
 use different numbers. README.md tells students how to install, write and hand in. The handout runs wherever the library
-is installed; --wheel puts it into the folder. `python notebooks/grade.py lab answers` grades what comes back.
+is installed; --wheel puts it into the folder. `python notebooks/grade.py lab answers` grades what comes back. The zip
+of --autograder is uploaded as it is: it installs itself, and grades a submission with grade.py's own code.
 """
 
 import argparse
@@ -31,6 +33,37 @@ STUDENTS = """# {title}
 2. Write: `jupyter lab` opens the notebooks. Replace each `raise NotImplementedError` by your answer and run the cell
    after it, which says "right: ..." or what is wrong.
 3. Hand in: save the notebook under your name, such as `ada_lovelace.ipynb`; several notebooks in a folder of that name.
+"""
+
+
+SETUP = """#!/usr/bin/env bash
+# installs the library from the wheel, and the notebooks' packages from the package index
+set -e
+cd "${{AUTOGRADER_ROOT:-/autograder}}/source"
+"${{PYTHON:-python3}}" -m pip install --quiet "./{wheel}[notebooks]"
+"""
+RUN = """#!/usr/bin/env bash
+cd "${AUTOGRADER_ROOT:-/autograder}/source" && "${PYTHON:-python3}" autograde.py
+"""
+CLASSROOM = """# for GitHub Classroom: unzip the autograder into .autograder/ of the repository, and move this file to
+# .github/workflows/classroom.yml
+name: grade
+on: push
+jobs:
+  grade:
+    runs-on: ubuntu-latest
+    env: {AUTOGRADER_ROOT: /tmp/autograder, PYTHON: python}
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with: {python-version: "3.12"}
+      - run: |
+          mkdir -p $AUTOGRADER_ROOT && cp -r .autograder $AUTOGRADER_ROOT/source && cp -r . $AUTOGRADER_ROOT/submission
+          rm -rf $AUTOGRADER_ROOT/submission/.autograder
+          bash $AUTOGRADER_ROOT/source/setup.sh && bash $AUTOGRADER_ROOT/source/run_autograder
+          cat $AUTOGRADER_ROOT/results/results.json
+          python -c "import json; found = json.load(open('$AUTOGRADER_ROOT/results/results.json'));
+          assert all(test['status'] == 'passed' for test in found['tests'])"
 """
 
 
@@ -72,8 +105,22 @@ def points_of(path, number):
     return {f"exercise_{i}": numbers for (of, _, i), *numbers in rows if of.lstrip("0") == number.lstrip("0")}
 
 
+def only(notebook, points):
+    """The cells of a notebook without the exercises that have no points: from the title of one to its check."""
+    kept, dropped = [], None
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown" and (title := TITLE.search(source)):
+            dropped = None if f"exercise_{title[3]}" in points else f"check.exercise_{title[3]}("
+        kept += [cell] if dropped is None else []
+        if dropped and dropped in source and cell["cell_type"] == "code":
+            dropped = None
+    return kept
+
+
 def handed_out(notebook, points, seed, names):
     """The notebook (a dict) with points in its exercises, checks of this seed, and links to these files only."""
+    notebook["cells"] = only(notebook, points) if points else notebook["cells"]
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
@@ -134,12 +181,17 @@ def main():
     parser.add_argument("notebooks", nargs="+", help="their numbers, such as 04, or paths, or exercises, such as 05b.1")
     parser.add_argument("--points", type=Path, help="a table of points and minutes (points.csv)")
     parser.add_argument("--seed", type=int, default=0, help="different numbers in the checks")
-    parser.add_argument("--output", type=Path, required=True, help="the folder to make")
+    parser.add_argument("--output", type=Path, help="the folder to make")
+    parser.add_argument("--autograder", type=Path, help="the zip to make, for Gradescope or GitHub Classroom")
     parser.add_argument("--wheel", action="store_true", help="with the library as a wheel, which pip installs")
     request = parser.parse_args()
     try:
         if request.seed < 0:
             raise ValueError(f"--seed: expected 0 or more, got {request.seed}")
+        if not request.output and not request.autograder:
+            raise ValueError("expected --output FOLDER, --autograder FILE.zip, or both")
+        if request.autograder:
+            return print(autograder(request))
         if request.output.exists() and (not request.output.is_dir() or any(request.output.iterdir())):
             raise ValueError(f"--output {request.output} exists and is not empty: name a new folder")
         paths, points = chosen(request.notebooks), []
@@ -170,6 +222,33 @@ def main():
     print(f"{request.output}: {len(rows)} exercises, {total[0]:g} points, {total[1]:g} minutes")
 
 
+def autograder(request):
+    """Write the zip; returns a line about it."""
+    if request.autograder.suffix != ".zip" or request.autograder.exists():
+        raise ValueError(f"--autograder: expected the name of a new .zip, got {request.autograder}")
+    with tempfile.TemporaryDirectory() as folder:
+        source, options = Path(folder, "source"), ["--seed", str(request.seed), "--output", str(Path(folder, "lab"))]
+        options += ["--points", str(request.points)] if request.points else []
+        made = subprocess.run(
+            [sys.executable, __file__, *request.notebooks, *options], capture_output=True, text=True, check=False
+        )
+        if made.returncode:
+            raise ValueError(made.stderr.strip().rpartition("error: ")[2])
+        source.mkdir()
+        shutil.move(Path(folder, "lab"), source / "lab")
+        for name in ("autograde.py", "grade.py", "handout.py"):
+            shutil.copy(FOLDER / name, source)
+        (source / "setup.sh").write_text(SETUP.format(wheel=wheel(source)), encoding="utf-8")
+        (source / "run_autograder").write_text(RUN, encoding="utf-8")
+        (source / "classroom.yml").write_text(CLASSROOM, encoding="utf-8")
+        for name in ("setup.sh", "run_autograder"):
+            (source / name).chmod(0o755)
+        shutil.make_archive(str(request.autograder.with_suffix("")), "zip", source)
+        if request.output:
+            shutil.copytree(source / "lab", request.output)
+    return made.stdout.strip().replace(str(Path(folder, "lab")), str(request.autograder))
+
+
 def put(path, points, seed, output, paths):
     """Write a notebook, and the files that it needs, to the folder; the rows of its exercises in points.csv."""
     notebook, names = json.loads(path.read_text(encoding="utf-8")), {other.name for other in paths}
@@ -185,10 +264,14 @@ def put(path, points, seed, output, paths):
 def wheel(output):
     """The name of the library's wheel, which is built in this folder; ValueError if that fails."""
     with tempfile.TemporaryDirectory() as copy:  # a build leaves files in its source
-        kept = shutil.ignore_patterns(".*", "build", "dist", "models", "notebooks", "tests", "*.egg-info")
-        shutil.copytree(FOLDER.parent, Path(copy, "project"), ignore=kept)
+        project = Path(copy, "project")
+        project.mkdir()
+        for name in ("gpt2np", "speculative"):
+            shutil.copytree(FOLDER.parent / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("main.py", "setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+            shutil.copy(FOLDER.parent / name, project)
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", output.resolve(), "."]
-        built = subprocess.run(command, cwd=Path(copy, "project"), capture_output=True, text=True)
+        built = subprocess.run(command, cwd=project, capture_output=True, text=True)
     if built.returncode:
         raise ValueError(f"--wheel: pip cannot build it: {(built.stderr.strip().splitlines() or ['no message'])[-1]}")
     return next(output.glob("*.whl")).name

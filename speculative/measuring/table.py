@@ -147,14 +147,18 @@ def fastest(rows):
 
 
 def csv_of(rows):
-    """The rows as CSV: the options that vary and the numbers, of several rows those that differ."""
+    """The rows as CSV: the options that vary and the numbers, of several rows those that differ, and same_texts."""
     numbers = [name for name in rows[0] if name not in NOT_TIDY]
     new = {name: f"speedup_{name}" for name in ("low", "high", "with_prefill")} | {"c": "cost_coefficient"}
     lines = [[*rows[0]["setting"], *(new.get(name, name) for name in numbers)]]
     for row in rows:
         row = row | ({} if row["is_one_text"] else {"same_texts": ""})  # otherwise the texts may differ
         lines.append([cell(value) for value in (*row["setting"].values(), *(row[name] for name in numbers))])
-    columns = [column for column in zip(*lines) if len(rows) == 1 or len({*column[1:]}) > 1]
+    columns = [
+        column
+        for column in zip(*lines)
+        if len({*column[1:]}) > 1 or len(rows) == 1 or (column[0] == "same_texts" and any(column[1:]))
+    ]
     written = io.StringIO()
     csv.writer(written).writerows(zip(*columns))
     return written.getvalue()

@@ -4,9 +4,11 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from helpers import ROOT
@@ -83,7 +85,8 @@ ANSWERS = {  # file: its text, what the first three checks begin with
     f"{'long' * 62}.py": (SOLUTION, [RIGHT] * 3),
     "lab.zip": ("PK", ["nothing to grade: lab.zip"] * 3),
     "kim.py": ("def f(:", ["SyntaxError"] * 3),
-    "latin.py": (b"# \xe9\n", ["unreadable"] * 3),
+    "latin.py": (b"# \xe9\n", ["unreadable: latin.py is not in UTF-8: save it with this encoding"] * 3),
+    "later_latin.py": (SOLUTION.encode() + b"\n\n# \xe9\n", ["unreadable: later_latin.py is not in UTF-8"] * 3),
     "text.ipynb": ("no JSON", ["unreadable"] * 3),
 }  # fmt: skip
 
@@ -151,7 +154,8 @@ def test_a_handout_of_other_numbers_is_graded_where_it_lies(tool, tmp_path):
     assert made.stdout == f"{lab}: 2 exercises, 3.5 points, 15 minutes\n", made.stderr
     [handed] = lab.glob("*.ipynb")
     text = handed.read_text(encoding="utf-8")
-    assert "Exercise 1: how many users? (2.5 points, 5 minutes)" in text and "check.exercise_2(audit, seed=3)" in text
+    assert "Exercise 1: how many users? (2.5 points, 5 minutes)" in text
+    assert "check.exercise_3(match_batch, seed=3)" in text and "exercise_2(" not in text and "def audit" not in text
     without_figures = {path.name for path in lab.rglob("*.py") if path.parent.name != "figures"}
     assert without_figures == {"__init__.py", "beyond_one_laptop.py"}  # no solutions
     assert {path.name for path in lab.glob("figures/*")} == {"__init__.py", "palette.py", "serving.py"}
@@ -162,8 +166,62 @@ def test_a_handout_of_other_numbers_is_graded_where_it_lies(tool, tmp_path):
     answers.mkdir()
     (answers / "ada.py").write_text(SOLUTION.replace("int(bytes", "float(bytes").replace("// (K", "/ (K"))
     [row] = csv.DictReader(tool("grade", handed, answers).stdout.splitlines())
-    assert (row["right"], row["points"]) == ("3", "1") and ", seed=3" in "".join(row)  # exercise 2 has no points
+    assert (row["right"], row["points"]) == ("1", "1") and ", seed=3" in "".join(row)
+    assert {"14.1", "14.3"} <= row.keys() and "14.2" not in row
     assert row["14.exercise_1(most_texts, seed=3)"].startswith("a whole number of texts, rounded down")
+
+
+def test_the_autograder_has_the_marks_of_the_table(tool, graded, tmp_path):
+    """For the example hand-ins, with what its setup.sh installs elsewhere: see the test below."""
+    made = tool("handout", "14", "--autograder", tmp_path / "lab.zip")
+    assert made.returncode == 0 and made.stdout.startswith(f"{tmp_path / 'lab.zip'}: 4 exercises, "), made.stderr
+    root = tmp_path / "autograder"
+    shutil.unpack_archive(tmp_path / "lab.zip", root / "source")
+    [wheel] = (root / "source").glob("*.whl")
+    assert {"speculative/models/__init__.py", "gpt2np/tiny/tiny-draft/config.json"} <= {*ZipFile(wheel).namelist()}
+    rows = graded[0]
+    for name in ("ada.py", "blank.ipynb", "broken.ipynb", "exits.ipynb", "slow.ipynb", "latin.py", "text.ipynb", "two"):
+        found, row = submitted(root, graded[1].parent, name), rows[name]
+        assert [test["score"] for test in found["tests"]] == [float(row[f"14.{i}"]) for i in (1, 2, 3, 4)], name
+        for test, call in zip(found["tests"], (ONE, TWO, THREE, FOUR)):
+            assert test["output"].split("\n")[0][:40] == row[call].removeprefix("'")[:40], (name, test, row[call])
+            assert test["status"] == ("passed" if row[call].startswith(RIGHT) else "failed")
+        assert found["execution_time"] > 0 and {test["number"] for test in found["tests"]} == {
+            f"14.{i}" for i in range(1, 5)
+        }
+
+
+def submitted(root, told, name):
+    """results.json for a hand-in of ANSWERS, or for its folder `two`."""
+    shutil.rmtree(root / "submission", ignore_errors=True)
+    (root / "submission").mkdir()
+    texts = {"solved.ipynb": notebook(), "v1.py": SOLUTION, "v2.ipynb": UNTOUCHED} if name == "two" else {
+        name: ANSWERS[name][0]}  # fmt: skip
+    for i, (file, text) in enumerate(texts.items()):
+        path = root / "submission" / file
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        os.utime(path, (i, i))
+    settings = os.environ | {"AUTOGRADER_ROOT": str(root), "PYTHON": sys.executable, "SECONDS_FOR_A_CELL": "5"}
+    subprocess.run(["bash", root / "source" / "run_autograder"], env=settings, check=True)
+    return json.loads((root / "results" / "results.json").read_text(encoding="utf-8"))
+
+
+def test_a_figure_goes_on_the_leaderboard(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(FOLDER)
+    import autograde
+
+    said = [
+        (True, "right: 1.84 tokens per call, and the text is the target's own", 2),
+        (False, "1.2 tokens per call", 1),
+    ]
+    monkeypatch.setattr(autograde.grade, "marked", lambda *_: (said, []))
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "x.py").write_text("")
+    cells = [{"cell_type": "code", "source": f"check.exercise_{i}(f)"} for i in (1, 2)]
+    (tmp_path / "12_x.ipynb").write_text(json.dumps({"cells": cells}))
+    found = autograde.results_of(tmp_path, tmp_path)
+    assert found["leaderboard"] == [{"name": "12.1, tokens per call", "value": 1.84}]
+    assert [(test["score"], test["max_score"]) for test in found["tests"]] == [(2, 2), (0, 1)]
 
 
 @pytest.mark.parametrize(
@@ -173,6 +231,8 @@ def test_a_handout_of_other_numbers_is_graded_where_it_lies(tool, tmp_path):
         (["handout", "05b", "--points", "README.md", "--output", "lab"], "expected a table (CSV) with the columns"),
         (["handout", "05b", "--seed", "-1", "--output", "lab"], "--seed: expected 0 or more, got -1"),
         (["handout", "05b", "--output", ROOT / "docs"], "is not empty: name a new folder"),
+        (["handout", "05b"], "expected --output FOLDER, --autograder FILE.zip, or both"),
+        (["handout", "05b", "--autograder", "lab"], "expected the name of a new .zip, got lab"),
         (["handout", "5b.9", "--output", "lab"], "it has no 05b.9: name exercises it lists"),
         (["grade", "05", "."], "has no exercises: expected a notebook with exercises, such as 05b"),
         (["grade", "05b"], "the following arguments are required: folder"),
