@@ -172,7 +172,7 @@ class Verifier(Protocol):
     It may declare attributes: `exactness` and `trees`, which `exactness_of` and `takes_trees` return; and `draws`, the
     order of its uniform numbers, so that a trace can show which number decided on which draft token: one for each
     tested draft token ("tested"), for each draft token ("drafted"), or for each accepted position ("positions"), and
-    then one for the token that follows.
+    then one for the token that follows. A rule that uses one number for several decisions declares nothing.
     """
 
     def __call__(self, draft: Draft, target_probs: np.ndarray, rng: Any, /) -> Verdict:

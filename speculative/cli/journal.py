@@ -30,6 +30,7 @@ from .files import digest, say
 from .models import ENGINES
 from .options import all_entries
 
+TINY = Path(gpt2np.__file__).parent / "tiny"  # the bundled models
 HEAD, PART = b'{"journal": 1, ', b'{"part": '  # how the first line begins, and all others
 REMEDY = "name a different file, or delete it"
 
@@ -50,13 +51,14 @@ def machine():
 def contents_of(options):
     """dict name -> digest of each file, and each folder with a model, that a typed option names, as FILE.py:NAME too.
 
-    Names on the hub, pipes and modules that a FILE.py imports are not looked at.
+    Bundled models are files as well. Names on the hub, pipes and modules that a FILE.py imports are not looked at.
     """
     names = [name for name, entry in all_entries(options).items() if entry.names_files and name in options.given]
     texts = [text for name in names for text in (options.given[name], *options.given[name].split(","))]
     found = {}
     for text in texts:
-        for path in map(Path, (text.rpartition(":")[0] if ".py:" in text else text, f"{options.models_dir}/{text}")):
+        places = text.rpartition(":")[0] if ".py:" in text else text, f"{options.models_dir}/{text}", TINY / text
+        for path in map(Path, places):
             inside = [each.name for each in path.iterdir()] if path.is_dir() else []
             model = [path / name for name in inside if name in (*files_read(inside), f"{options.drafter}.safetensors")]
             files = model or [path / name for name in inside] or [path]
