@@ -88,62 +88,62 @@ class SmallTokenizer:
 
 
 @cache
-def graded_verifier(given):
+def graded_verifier(name):
     """(the verifier, its exactness or "checked" if it declares none); ValueError with the grader's sentence."""
-    found = brought(given)
+    loaded = brought(name)
     try:
-        verifier = found() if isinstance(found, type) else found
+        verifier = loaded() if isinstance(loaded, type) else loaded
     except Exception as error:
-        raise ValueError(f"{given}: its class cannot be called without arguments, {in_brief(error)}") from None
+        raise ValueError(f"{name}: its class cannot be called without arguments, {in_brief(error)}") from None
     if exactness_of(verifier) == "LOSSY":
         return verifier, "LOSSY"
-    grade(given, check_verifier, verifier, '; if it is meant to be LOSSY, give it exactness = "LOSSY"')
+    grade(name, check_verifier, verifier, '; if it is meant to be LOSSY, give it exactness = "LOSSY"')
     return verifier, {"not declared": "checked"}.get(exactness_of(verifier), exactness_of(verifier))
 
 
 @cache
-def graded_drafter(given):
+def graded_drafter(name):
     """A function (target, tokenizer) -> the drafter; ValueError with the grader's sentence."""
-    found = brought(given)
-    if hasattr(found, "propose") and not isinstance(found, type):
-        grade_object(given, found)
-        return lambda target, tokenizer: found
-    if not callable(found):
+    loaded = brought(name)
+    if hasattr(loaded, "propose") and not isinstance(loaded, type):
+        grade_object(name, loaded)
+        return lambda target, tokenizer: loaded
+    if not callable(loaded):
         raise ValueError(
-            f"{given}: expected a drafter, or a callable that makes one from (target, tokenizer), got {found!r:.60}"
+            f"{name}: expected a drafter, or a callable that makes one from (target, tokenizer), got {loaded!r:.60}"
         )
     try:
-        small = found(TableModel.random(3, seed=2, n_ctx=32), SmallTokenizer())
+        small = loaded(TableModel.random(3, seed=2, n_ctx=32), SmallTokenizer())
     except Exception as error:
-        say(f"{given} is not graded: it cannot be made for a target of 3 tokens, {in_brief(error)}")
+        say(f"{name} is not graded: it cannot be made for a target of 3 tokens, {in_brief(error)}")
     else:
-        grade(given, check_drafter, small)
-    return found
+        grade(name, check_drafter, small)
+    return loaded
 
 
-def grade_object(given, drafter):
+def grade_object(name, drafter):
     """Grade a drafter that is ready for its target, if its rows have few enough tokens to be enumerated."""
     try:
         drafter = deepcopy(drafter)
         draft = drafter.propose([0, 1], 2, np.random.default_rng(0))
         n_tokens = np.count_nonzero(draft.probs, axis=1).max(initial=0)
     except Exception as error:
-        say(f"{given} is not graded: {in_brief(error)}")
+        say(f"{name} is not graded: {in_brief(error)}")
         return
     if n_tokens > MOST_ENUMERATED:
-        say(f"{given} is not graded, as its rows have {n_tokens} tokens: name its class, which is graded with 3 tokens")
+        say(f"{name} is not graded, as its rows have {n_tokens} tokens: name its class, which is graded with 3 tokens")
     else:
-        grade(given, check_drafter, drafter)
+        grade(name, check_drafter, drafter)
 
 
-def grade(given, check, part, remedy=""):
+def grade(name, check, part, remedy=""):
     try:
         check(part)
     except AssertionError as error:
         sentence = str(error).splitlines()[0]
         if error.__cause__ is None:
             remedy = remedy * (not sentence.startswith(("return ", "n_accepted ", "next_token ")))
-            raise ValueError(f"{given}: {sentence}{remedy}") from None
+            raise ValueError(f"{name}: {sentence}{remedy}") from None
         if check is check_verifier:
-            raise ValueError(f"{given}: {sentence}") from None
-        say(f"{given} is not graded: with a target of 3 tokens, {sentence}")
+            raise ValueError(f"{name}: {sentence}") from None
+        say(f"{name} is not graded: with a target of 3 tokens, {sentence}")

@@ -87,14 +87,14 @@ def drawing(options, model):
 
 def chain_or_tree(options, chain, tree):
     """chain(sampling=, threshold=), or tree(shape, siblings=, sampling=) with --tree."""
-    own = options.sampling
+    sampling = options.sampling
     if options.draft_temperature is not None:
-        own = replace(own, temperature=options.draft_temperature)
-    if type(options.tree) is int and options.tree and (own.temperature == 0 or options.siblings == "top"):
-        return tree(Grown(options.tree), siblings="top", sampling=own)
+        sampling = replace(sampling, temperature=options.draft_temperature)
+    if type(options.tree) is int and options.tree and (sampling.temperature == 0 or options.siblings == "top"):
+        return tree(Grown(options.tree), siblings="top", sampling=sampling)
     if shape := shape_of(options, ACCEPTED):
-        return tree(shape, siblings=options.siblings, sampling=own)
-    return chain(sampling=own, threshold=length_of(options).threshold)
+        return tree(shape, siblings=options.siblings, sampling=sampling)
+    return chain(sampling=sampling, threshold=length_of(options).threshold)
 
 
 def shape_of(options, weights):
@@ -119,8 +119,8 @@ def draft_model(options, models):
     about["tokenizer"] = f"different tokenizer: {n} are shared with the target; drafts {way}"
     if not through_text:
         return target, drawing(options, shared), about
-    own = replace(options.sampling, temperature=options.draft_temperature or 0, processors=())
-    inner = speculative.ModelDrafter(draft, sampling=own, threshold=length_of(options).threshold)
+    sampling = replace(options.sampling, temperature=options.draft_temperature or 0, processors=())
+    inner = speculative.ModelDrafter(draft, sampling=sampling, threshold=length_of(options).threshold)
     sizes = {"n_vocab": target.n_vocab, "n_ctx": draft.n_ctx}
     return target, speculative.TextDrafter(inner, of_target, tokenizer, **sizes), about
 
@@ -150,31 +150,31 @@ def early_exit(options, models):
 
 
 def eagle(options, models):
-    found = trained(gpt2np.load_eagle, options, models)
-    return on_states(options, models, speculative.EagleDrafter, found, "a block on the target's hidden states")
+    weights = trained(gpt2np.load_eagle, options, models)
+    return on_states(options, models, speculative.EagleDrafter, weights, "a block on the target's hidden states")
 
 
 def parallel(options, models):
-    found = trained(gpt2np.load_parallel, options, models)
+    weights = trained(gpt2np.load_parallel, options, models)
     name = "a parallel block on the target's hidden states"
-    return on_states(options, models, speculative.ParallelDrafter, found, name)
+    return on_states(options, models, speculative.ParallelDrafter, weights, name)
 
 
-def on_states(options, models, drafter, found, name):
+def on_states(options, models, drafter, weights, name):
     """A drafter of chains or trees from a block on the target's hidden states."""
     target = models.target()[0]
     if options.frequent > target.n_vocab:
         raise ValueError(f"--frequent: the target has {target.n_vocab} tokens, got {options.frequent}")
-    make = partial(drafter, target, found, n_frequent=options.frequent)
-    return target, chain_or_tree(options, make, make), {"name": name, "parameters": found.n_params}
+    make = partial(drafter, target, weights, n_frequent=options.frequent)
+    return target, chain_or_tree(options, make, make), {"name": name, "parameters": weights.n_params}
 
 
 def heads(options, models):
-    target, found = models.target()[0], trained(gpt2np.load_heads, options, models)
-    drafter = speculative.HeadsDrafter(target, found)
+    target, weights = models.target()[0], trained(gpt2np.load_heads, options, models)
+    drafter = speculative.HeadsDrafter(target, weights)
     if shape := shape_of(options, drafter.weights()):
-        drafter = speculative.HeadsDrafter(target, found, shape)
-    about = {"name": f"{found.n_heads} heads on the target's last hidden state", "parameters": found.n_params}
+        drafter = speculative.HeadsDrafter(target, weights, shape)
+    about = {"name": f"{weights.n_heads} heads on the target's last hidden state", "parameters": weights.n_params}
     return target, drafter, about
 
 

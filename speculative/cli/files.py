@@ -51,15 +51,15 @@ def piped(name):
 
 def digest(*contents):
     """16 digits of the SHA-256 of texts, or of the contents of paths. A gigabyte or two takes a second."""
-    found = sha256()
+    checksum = sha256()
     for content in contents:
         if isinstance(content, str):
-            found.update(content.encode(errors="surrogatepass"))
+            checksum.update(content.encode(errors="surrogatepass"))
             continue
         with content.open("rb") as file:
             while chunk := file.read(1 << 20):
-                found.update(chunk)
-    return found.hexdigest()[:16]
+                checksum.update(chunk)
+    return checksum.hexdigest()[:16]
 
 
 def check_writable(name, suffixes=()):

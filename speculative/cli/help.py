@@ -72,10 +72,10 @@ def page_of(program, module):
     lines, entries, lists = [text, "", *examples, ""], entries_of(module), getattr(module, "LISTS", ())
     shared = all_entries(Options)  # a command may give one of them a meaning of its own
     known = [name for name in entries if name in OF_THE_PROGRAM.split() and entries[name] == shared[name]]
-    own = [name for name in entries if name not in known]
-    for name in sorted(own, key=lambda name: name in shared):  # this command's options before shared ones
+    own_names = [name for name in entries if name not in known]
+    for name in sorted(own_names, key=lambda name: name in shared):  # this command's options before shared ones
         lines += lines_of(module, name, entries[name])
-    lines += [""] * bool(own)
+    lines += [""] * bool(own_names)
     changed = getattr(module, "DEFAULTS", {}).items()
     for words, names in {
         "Also takes, and may be lists:": [f"--{name}" for name in known if name in lists],

@@ -55,7 +55,7 @@ def contents_of(options):
     """
     names = [name for name, entry in all_entries(options).items() if entry.names_files and name in options.given]
     texts = [text for name in names for text in (options.given[name], *options.given[name].split(","))]
-    found = {}
+    digests = {}
     for text in texts:
         places = text.rpartition(":")[0] if ".py:" in text else text, f"{options.models_dir}/{text}", TINY / text
         for path in map(Path, places):
@@ -63,8 +63,8 @@ def contents_of(options):
             model = [path / name for name in inside if name in (*files_read(inside), f"{options.drafter}.safetensors")]
             files = model or [path / name for name in inside] or [path]
             if files := sorted(file for file in files if file.is_file()):
-                found[text] = digest(*files)
-    return found
+                digests[text] = digest(*files)
+    return digests
 
 
 class Journal:
@@ -126,13 +126,13 @@ class Journal:
             raise ValueError(f"{self.path} is not a journal of this program, and stays as it is: {self.remedy}")
         for number, line in enumerate(lines, 1):
             try:
-                found = loads(line)
+                part = loads(line)
                 if number > 1:
-                    self.parts[found.pop("part")] = found
+                    self.parts[part.pop("part")] = part
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise ValueError(f"{self.path}: line {number} is damaged: {self.remedy}") from None
             if number == 1:
-                self.check(found)
+                self.check(part)
         if cut:
             self.file.truncate(n_whole)
 
@@ -144,7 +144,7 @@ class Journal:
         """
         new = self.head | {"matmul": old.get("matmul", self.head["matmul"])}
         for part in (name for name in new if name not in self.may_differ):
-            before, now = ({part: some.get(part)} for some in (old, new))
+            before, now = ({part: head.get(part)} for head in (old, new))
             if isinstance(before[part], dict) and isinstance(now[part], dict):
                 before, now = before[part], now[part]
             if part == "contents":

@@ -21,8 +21,8 @@ AS_SMALL = ("tiny-draft", "124M", "distilgpt2")  # the models that have no small
 def nearest(name, names, closeness=0.6):
     """The most similar of some names, or None; hyphens count as underscores, and case does not matter."""
     same = {known.lower().replace("-", "_"): known for known in names}
-    found = get_close_matches(name.lower().replace("-", "_"), same, 1, closeness)
-    return same[found[0]] if found else None
+    matches = get_close_matches(name.lower().replace("-", "_"), same, 1, closeness)
+    return same[matches[0]] if matches else None
 
 
 def smallest(tokenizer):

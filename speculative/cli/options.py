@@ -201,8 +201,8 @@ def defaults_of(command):
 def combinations(options):
     """[(Options, dict name -> text of its value)] for each combination of values; the longest list changes fastest."""
     axes = sorted(options.lists, key=lambda name: len(options.lists[name]))
-    found = []
+    settings = []
     for combination in product(*(options.lists[name].items() for name in axes)):
         texts, values = ({name: pair[i] for name, pair in zip(axes, combination)} for i in (0, 1))
-        found.append((options.but(**values), texts))
-    return found
+        settings.append((options.but(**values), texts))
+    return settings

@@ -53,17 +53,19 @@ def prompts_of(options, target, tokenizer):
     if isinstance(tokenizer, NumberTokenizer):
         raise ValueError("this model has no tokenizer: give a --prompt_file, with a list of token ids in each line")
     if options.prompts == "known":
-        some = [encoded(prompt, tokenizer, options) for prompt in KNOWN[: options.n_prompts]]
+        token_lists = [encoded(prompt, tokenizer, options) for prompt in KNOWN[: options.n_prompts]]
     else:
-        some = held_out(tokenizer, options.n_prompts)
+        token_lists = held_out(tokenizer, options.n_prompts)
     room = options.n_tokens_to_generate + N_AHEAD * (options.prompts == "repeating")
-    for i, tokens in enumerate(some, 1):
-        check_room(tokens, room, target, f"prompt {i} of {len(some)}")
+    for i, tokens in enumerate(token_lists, 1):
+        check_room(tokens, room, target, f"prompt {i} of {len(token_lists)}")
     if options.prompts == "repeating":
         alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
-        some = [[*tokens, *alone.generate(tokens, N_AHEAD).tokens.tolist()] for tokens in some]
-    texts = map(in_template, KNOWN, repeat(options)) if options.prompts == "known" else map(tokenizer.decode, some)
-    return [Prompt(tokens, text, i) for i, (text, tokens) in enumerate(zip(texts, some), 1)]
+        token_lists = [[*tokens, *alone.generate(tokens, N_AHEAD).tokens.tolist()] for tokens in token_lists]
+    texts = (
+        map(in_template, KNOWN, repeat(options)) if options.prompts == "known" else map(tokenizer.decode, token_lists)
+    )
+    return [Prompt(tokens, text, i) for i, (text, tokens) in enumerate(zip(texts, token_lists), 1)]
 
 
 def held_out(tokenizer, n_prompts, length=PROMPT_LENGTH):
@@ -97,16 +99,16 @@ def in_template(prompt, options):
 
 def from_file(options, target, tokenizer):
     """The `Prompt`s of --prompt_file; prompts that are left out are reported on standard error."""
-    found, n_turns, n_tokens = [], 0, options.n_tokens_to_generate
+    prompts, n_turns, n_tokens = [], 0, options.n_tokens_to_generate
     for prompt, question_id, category, n_more in questions_in(options.prompt_file):
         tokens = encoded(prompt, tokenizer, options)
-        found.append(Prompt(tokens, in_template(prompt, options), question_id, category))
+        prompts.append(Prompt(tokens, in_template(prompt, options), question_id, category))
         n_turns += n_more
-    fitting = [prompt for prompt in found if len(prompt.tokens) + n_tokens <= target.n_ctx]
+    fitting = [prompt for prompt in prompts if len(prompt.tokens) + n_tokens <= target.n_ctx]
     if not fitting:
-        check_room(found[0].tokens, n_tokens, target, "the first prompt")
-    if n := len(found) - len(fitting):
-        say(f"left out: {n} of {len(found)} prompts, too long for n_ctx {target.n_ctx} with {n_tokens} new tokens")
+        check_room(prompts[0].tokens, n_tokens, target, "the first prompt")
+    if n := len(prompts) - len(fitting):
+        say(f"left out: {n} of {len(prompts)} prompts, too long for n_ctx {target.n_ctx} with {n_tokens} new tokens")
     if n_turns:
         say(f"left out: {counted(n_turns, 'further turn')}, which only a model with a chat template can answer")
     return fitting
@@ -122,12 +124,12 @@ def questions_in(name):
     questions = []
     for number, line in enumerate(lines, 1):
         try:
-            found = loads(line)
-            first, *more = found["turns"] if "turns" in found else [found["prompt"]]
-            question_id = found.get("question_id", number)
-            if type(question_id) not in (int, str) or not isinstance(found.get("turns", []), list):
+            fields = loads(line)
+            first, *more = fields["turns"] if "turns" in fields else [fields["prompt"]]
+            question_id = fields.get("question_id", number)
+            if type(question_id) not in (int, str) or not isinstance(fields.get("turns", []), list):
                 raise TypeError
-            questions.append((first + "", question_id, str(found.get("category", "")), len(more)))
+            questions.append((first + "", question_id, str(fields.get("category", "")), len(more)))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ValueError(
                 f'--prompt_file: expected {{"prompt": TEXT}} or {{"turns": [TEXT, ...]}}, with a whole number or a '

@@ -154,14 +154,14 @@ def without_name(piece, token, tokenizer):
 def with_processors(options, tokenizer, n_prompt):
     """The options with their logits processors, for a prompt of this many tokens; the grammar comes first."""
     ends = sorted({tokenizer.end_of_text, *getattr(tokenizer, "ends", ())} - {None})
-    found = (
+    processors = (
         options.grammar and grammar_of(options.grammar, tokenizer, n_prompt),
         options.presence_penalty and speculative.PresencePenalty(options.presence_penalty, n_prompt),
         options.frequency_penalty and speculative.FrequencyPenalty(options.frequency_penalty, n_prompt),
         options.no_repeat_ngram_size and speculative.NoRepeatNGram(options.no_repeat_ngram_size),
         options.min_tokens and speculative.MinTokens(options.min_tokens, ends, n_prompt),
     )
-    return options.but(processors=tuple(filter(None, found)))
+    return options.but(processors=tuple(filter(None, processors)))
 
 
 def pattern_of(grammar):

@@ -55,45 +55,47 @@ class Server:
     def post(self, url, body):
         try:
             reply = self.session.post(url, json=body, timeout=TIMEOUT)
-            found = reply.json() if reply.ok else None
+            content = reply.json() if reply.ok else None
         except self.errors as error:
             if isinstance(error, ValueError) and "JSON" in type(error).__name__:
                 raise ServerError(f"{url}: expected JSON, got {reply.text[:100]!r}: is it an API?") from None
             late = "Timeout" in type(error).__name__
             said = f"has not answered for {TIMEOUT:g} s" if late else f"cannot be reached ({type(error).__name__})"
             raise ServerError(f"{url} {said}: does the server run?") from None
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise ServerError(f"{url} answers {reply.status_code}: {' '.join(reply.text.split())[:200]}")
-        return found
+        return content
 
     def answer(self, reply, choice):
-        timings, usage, given = reply.get("timings") or {}, reply.get("usage") or {}, choice.get("logprobs") or {}
+        timings, usage, logprobs = reply.get("timings") or {}, reply.get("usage") or {}, choice.get("logprobs") or {}
         text = choice.get("text") or (choice.get("message") or {}).get("content") or ""
-        named = given.get("tokens") or []  # OpenAI's older format
-        content = given.get("content") or [
+        named = logprobs.get("tokens") or []  # OpenAI's older format
+        content = logprobs.get("content") or [
             {"token": token, "top_logprobs": [{"token": other, "logprob": p} for other, p in (row or {}).items()]}
-            for token, row in zip(named, given.get("top_logprobs") or [{}] * len(named))
+            for token, row in zip(named, logprobs.get("top_logprobs") or [{}] * len(named))
         ]
         reason = choice["finish_reason"]
         tokens = [*map(self.token, content)] or [*re.findall(r"\s*\w+|\s*[^\w\s]|\s+", text), f"({reason})"]
-        rows = [{self.token(one): float(one["logprob"]) for one in each.get("top_logprobs") or ()} for each in content]
+        rows = [
+            {self.token(entry): float(entry["logprob"]) for entry in each.get("top_logprobs") or ()} for each in content
+        ]
         counts = timings.get("draft_n", 0), timings.get("draft_n_accepted", 0)
         return Answer(tokens, rows, text, reason, usage.get("completion_tokens"), *counts)
 
-    def token(self, one):
+    def token(self, entry):
         """A token's id, from `id` or "token_id:17"; its text if the server sends no ids."""
-        text = str(one.get("token"))
-        token = one.get("id", int(text[9:]) if text.startswith("token_id:") else text)
+        text = str(entry.get("token"))
+        token = entry.get("id", int(text[9:]) if text.startswith("token_id:") else text)
         self.names[token] = text
         return token
 
     def encoded(self, prompt):
         """The token ids of a prompt."""
         body = {"content": prompt, "prompt": prompt, "model": self.options.model, "add_special": True}
-        found = self.post(f"{self.url.removesuffix('/v1')}/tokenize", body)
-        if not isinstance(found.get("tokens"), Sequence):
-            raise ServerError(f"{self.url}: expected tokens from /tokenize, got {json.dumps(found)[:100]}")
-        return found["tokens"]
+        reply = self.post(f"{self.url.removesuffix('/v1')}/tokenize", body)
+        if not isinstance(reply.get("tokens"), Sequence):
+            raise ServerError(f"{self.url}: expected tokens from /tokenize, got {json.dumps(reply)[:100]}")
+        return reply["tokens"]
 
     def rows(self, prompt, n_tokens):
         """The target's probabilities as sampled, dict text -> {token: probability}, of texts with a share of .01.

@@ -20,11 +20,11 @@ MOST_NODES = 256  # the largest number of nodes in a tree
 def number(kind=float, least=-inf, most=1e300, words=()):
     """Reads a number within bounds, or one of `words`, a registry; a number without a point is an int."""
 
-    def read(given):
-        if given in words:
-            return given
+    def read(text):
+        if text in words:
+            return text
         try:
-            value = int(given) if fullmatch(r"[-+]?\d{1,300}", given) else kind(given)
+            value = int(text) if fullmatch(r"[-+]?\d{1,300}", text) else kind(text)
         except ValueError:
             value = None
         if value is not None and least <= value <= most:
@@ -33,7 +33,7 @@ def number(kind=float, least=-inf, most=1e300, words=()):
         bounds = f" of {least} or more" if most >= 1e12 else f" from {least} to {most}"
         bounds = bounds if least > -inf else f" of {most} or less" * (most < 1e12)
         others = f", or {' or '.join(words)}" if words else ""
-        raise ValueError(f"expected a {noun}{bounds}{others}, got {given[:60]!r}")
+        raise ValueError(f"expected a {noun}{bounds}{others}, got {text[:60]!r}")
 
     read.names = words  # for the help
     return read
@@ -50,15 +50,15 @@ class Choice:
     names: object
     brings: bool = False
 
-    def __call__(self, given):
-        if given in self.names:
-            return given
-        if self.brings and ".py" in given:
-            return brought(given) and given
-        if near := nearest(given, self.names):
-            raise ValueError(f"there is no {given[:60]!r}: did you mean {near}?")
+    def __call__(self, text):
+        if text in self.names:
+            return text
+        if self.brings and ".py" in text:
+            return brought(text) and text
+        if near := nearest(text, self.names):
+            raise ValueError(f"there is no {text[:60]!r}: did you mean {near}?")
         of_ones_own = ", or FILE.py:NAME" if self.brings else ""
-        raise ValueError(f"expected one of {', '.join(self.names)}{of_ones_own}, got {given[:60]!r}")
+        raise ValueError(f"expected one of {', '.join(self.names)}{of_ones_own}, got {text[:60]!r}")
 
 
 @dataclass(frozen=True)
@@ -68,65 +68,65 @@ class Written:
     suffixes: tuple
     or_none: bool = False
 
-    def __call__(self, given):
-        if self.or_none and given in ("True", "False"):
-            return given == "True"
+    def __call__(self, text):
+        if self.or_none and text in ("True", "False"):
+            return text == "True"
         if ".png" in self.suffixes and not find_spec("matplotlib"):
             raise ValueError("a plot needs matplotlib, which is not installed: pip install matplotlib")
-        return check_writable(given, self.suffixes)
+        return check_writable(text, self.suffixes)
 
 
-def flag(given):
-    if given not in ("True", "False"):
-        raise ValueError(f"expected no value, got {given[:60]!r}")
-    return given == "True"
+def flag(text):
+    if text not in ("True", "False"):
+        raise ValueError(f"expected no value, got {text[:60]!r}")
+    return text == "True"
 
 
-def fields_of_json(given):
+def fields_of_json(text):
     """Reads a JSON object."""
     try:
-        found = loads(given)
+        fields = loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ValueError(f"expected a JSON object, such as '{{\"top_k\": 0}}', got {given[:60]!r}")
-    return found
+        fields = None
+    if not isinstance(fields, dict):
+        raise ValueError(f"expected a JSON object, such as '{{\"top_k\": 0}}', got {text[:60]!r}")
+    return fields
 
 
 def needs_a_value(read):
     return read is not flag and not getattr(read, "or_none", False)
 
 
-def tree(given):
+def tree(text):
     """Reads a number of nodes, or the number of children at each depth, 2x2x1, as a Shape."""
-    numbers = [int(n) if fullmatch(r"[0-9]{1,9}", n) else -1 for n in given.split("x")]
+    numbers = [int(n) if fullmatch(r"[0-9]{1,9}", n) else -1 for n in text.split("x")]
     if min(numbers) < (len(numbers) > 1) or sum(accumulate(numbers, mul)) > MOST_NODES:
         raise ValueError(
             f"expected a number of nodes up to {MOST_NODES} (0: no tree), or the number of children at each depth, "
-            f"such as 2x2x1, got {given[:60]!r}"
+            f"such as 2x2x1, got {text[:60]!r}"
         )
     return numbers[0] if len(numbers) == 1 else Shape.widths(*numbers)
 
 
-def inches(given):
+def inches(text):
     """Reads the size of a plot, 6.4x4.2, as (width, height)."""
-    sizes = given.split("x")
+    sizes = text.split("x")
     if len(sizes) != 2 or not all(fullmatch(r"\d{1,2}(\.\d+)?", n) and 1 <= float(n) <= 50 for n in sizes):
-        raise ValueError(f"expected width and height in inches, from 1 to 50, such as 3.3x2.5, got {given[:60]!r}")
+        raise ValueError(f"expected width and height in inches, from 1 to 50, such as 3.3x2.5, got {text[:60]!r}")
     return tuple(map(float, sizes))
 
 
-def template(given):
+def template(text):
     """Reads the text around a prompt, or chat."""
-    if given != "chat" and "{prompt}" not in given:
-        raise ValueError(f"expected chat, or a text with {{prompt}} where the prompt goes, got {given[:60]!r}")
-    return given.replace("\\n", "\n")
+    if text != "chat" and "{prompt}" not in text:
+        raise ValueError(f"expected chat, or a text with {{prompt}} where the prompt goes, got {text[:60]!r}")
+    return text.replace("\\n", "\n")
 
 
-def parts(given, read):
+def parts(text, read):
     """The values of a list, 1,2,4 or 1-8 or all, as texts."""
-    if given == "all" and isinstance(read, Choice):
+    if text == "all" and isinstance(read, Choice):
         return list(read.names)
-    if (span := fullmatch(r"(\d{1,4})-(\d{1,4})", given)) and int(span[1]) <= int(span[2]):
+    if (span := fullmatch(r"(\d{1,4})-(\d{1,4})", text)) and int(span[1]) <= int(span[2]):
         return [str(n) for n in range(int(span[1]), int(span[2]) + 1)]
-    return given.split(",")
+    return text.split(",")

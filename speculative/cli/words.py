@@ -67,9 +67,9 @@ def read(command, name, words, texts):
     if {"p", *ESCAPE} & texts.keys() and "prompt" in typed:
         typed["prompt"] = [unescaped(text) for text in typed["prompt"]]
     values, lists = {}, {}
-    for option, given in typed.items():
+    for option, option_texts in typed.items():
         try:
-            several = values_of(option, entries[option], given, option in getattr(command, "LISTS", ()))
+            several = values_of(option, entries[option], option_texts, option in getattr(command, "LISTS", ()))
             values[option], lists[option] = next(iter(several.values())), several
         except ValueError as error:
             problems.append(f"{names.get(option) or f'--{option}'}: {error}")
@@ -80,7 +80,9 @@ def read(command, name, words, texts):
     if problems:
         raise ValueError("; ".join(problems))
     lists = {option: lists[option] for option in entries if len(lists.get(option, ())) > 1}
-    typed = {option: given if entries[option].repeats else given[0] for option, given in typed.items()}
+    typed = {
+        option: option_texts if entries[option].repeats else option_texts[0] for option, option_texts in typed.items()
+    }
     options = defaults_of(command).but(**values, command=name, given=typed, lists=lists)
     check_files(options, entries)
     if ignored := [SPELLED[key] for key in texts if key in SPELLED]:

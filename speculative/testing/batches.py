@@ -238,7 +238,7 @@ class Loop:
         whole = [
             self.models(case)[0].distribution(prompt, n, sampling) for prompt, n in zip(case.prompts, case.n_tokens)
         ]
-        return independent([marginal(one, lambda tokens: up_to(tokens, stops)) for one in whole])
+        return independent([marginal(shares, lambda tokens: up_to(tokens, stops)) for shares in whole])
 
 
 class Alone:
@@ -254,14 +254,14 @@ class Alone:
 def check_joint(loop, case, cases, later, tolerance):
     wanted = loop.wanted(case)
 
-    def told(found):
+    def told(distribution):
         others = [
-            one for one in later if not one.windows and "sampling" not in (one.keywords or ())
+            candidate for candidate in later if not candidate.windows and "sampling" not in (candidate.keywords or ())
         ]  # which takes seconds
-        hint = mistake_in_a_batch(loop, case, others, found, wanted)
+        hint = mistake_in_a_batch(loop, case, others, distribution, wanted)
         if not hint and case.about not in AREAS:
-            until, small = monotonic() + NAMING, [one for one in cases if one.windows]
-            wrong = [one for one in small if not loop.is_right(one, until, tolerance)]
+            until, small = monotonic() + NAMING, [candidate for candidate in cases if candidate.windows]
+            wrong = [candidate for candidate in small if not loop.is_right(candidate, until, tolerance)]
             if wrong and monotonic() < until:
                 hint = f"your loop goes wrong {shared(wrong, small, facts)}"
         return hint or AREAS.get(case.about, AREAS["texts of different lengths"]), "", f"  {case}"
@@ -270,20 +270,20 @@ def check_joint(loop, case, cases, later, tolerance):
     compared("your loop", lambda rng: loop.run(case, rng)[0], wanted, told, tolerance=tolerance, n_again=n_again)
 
 
-def mistake_in_a_batch(loop, case, others, found, wanted):
+def mistake_in_a_batch(loop, case, others, distribution, wanted):
     """The mistake in a sentence, from the catalogue's entry with this distribution, here and in other cases."""
     entries = [(mistake.hint, wrong) for mistake in batches.BATCHES for wrong in mistake.variants]
     cases = CASES[0], case, *others  # the first is the shortest, and may be right
-    known = cache(lambda one, until: found if one is case else loop.distribution(one, until))
+    known = cache(lambda each_case, until: distribution if each_case is case else loop.distribution(each_case, until))
 
     def agrees(wrong, until):
         other = Loop(wrong, loop.table, loop.other)
-        return all(has(lambda rng: other.run(one, rng)[0], known(one, until), until) for one in cases)  # noqa: B023
+        return all(has(lambda rng: other.run(each_case, rng)[0], known(each_case, until), until) for each_case in cases)  # noqa: B023
 
     if hint := entry_like(entries, agrees):
         return hint
     each = map(itemgetter, range(len(case.prompts)))
-    errors = [largest_difference(marginal(found, of), marginal(wanted, of)) for of in each]
+    errors = [largest_difference(marginal(distribution, of), marginal(wanted, of)) for of in each]
     if max(errors) <= 1e-9:
         return "each text has the target's distribution, but they depend on each other: do they share random numbers?"
     return None
@@ -336,10 +336,10 @@ def check_counts(loop, takes_stops):
             fail(hint, f"  {result.drafted} where the drafter proposed {n_drafted}", f"  {case}")
         if hasattr(result, "accepted"):
             kept = [
-                kept_of([*prompt, *new], [one for one in drafter.rounds if one[0][0] == prompt[0]])
+                kept_of([*prompt, *new], [entry for entry in drafter.rounds if entry[0][0] == prompt[0]])
                 for prompt, new in zip(case.prompts, texts)  # whose first tokens differ
             ]
-            possible = range(sum(one[0] for one in kept), sum(one[-1] for one in kept) + 1)
+            possible = range(sum(entry[0] for entry in kept), sum(entry[-1] for entry in kept) + 1)
             runs.append((result.accepted, possible, sum(map(len, texts)), case))
     check_accepted(runs, "your loop", "a stop token")
 

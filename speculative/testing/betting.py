@@ -159,7 +159,7 @@ class SampleAudit:
 
 def deviance_of(count, n, share):
     parts = (count, n * share), (n - count, n * (1 - share))
-    return 2 * math.fsum(found * math.log(found / max(wanted, 1e-9)) for found, wanted in parts if found > 0)
+    return 2 * math.fsum(seen * math.log(seen / max(wanted, 1e-9)) for seen, wanted in parts if seen > 0)
 
 
 def audit_samples(

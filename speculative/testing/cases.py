@@ -59,18 +59,18 @@ def enumerated(fn, what, is_right, **options):
     return distribution
 
 
-def compared(what, run, wanted, told, *, tolerance=TOLERANCE, seen_as=lambda found: found, **options):
+def compared(what, run, wanted, explain, *, tolerance=TOLERANCE, seen_as=lambda distribution: distribution, **options):
     """AssertionError unless the distribution of run(rng), converted by `seen_as`, is `wanted`.
 
     told(found) returns the sentence that names the mistake, and the lines that describe the case.
     """
 
-    def is_right(found):
-        return largest_difference(seen_as(found), wanted) <= tolerance
+    def is_right(distribution):
+        return largest_difference(seen_as(distribution), wanted) <= tolerance
 
-    found = enumerated(run, what, is_right, **options)
-    if not is_right(found):
-        fail(*told(seen_as(found)), *show_distributions(seen_as(found), wanted))
+    distribution = enumerated(run, what, is_right, **options)
+    if not is_right(distribution):
+        fail(*explain(seen_as(distribution)), *show_distributions(seen_as(distribution), wanted))
 
 
 def entry_like(entries, agrees):
@@ -107,12 +107,12 @@ def has(run, wanted, until=math.inf, tolerance=1e-9):
     shares = Counter()
 
     def outcome(rng):
-        found = hashable(run(rng))
+        result = hashable(run(rng))
         if shares.total() < 1 - tolerance:  # otherwise this is the most probable path again
-            shares[found] += rng.reached()
-        if shares[found] > wanted.get(found, 0) + tolerance:
+            shares[result] += rng.reached()
+        if shares[result] > wanted.get(result, 0) + tolerance:
             raise CannotEnumerate("a different distribution")
-        return found
+        return result
 
     try:
         return alike(exact_distribution(in_time(outcome, until), n_again=1), wanted, tolerance)
@@ -155,10 +155,10 @@ def largest_difference(distribution, wanted):
 
 def marginal(distribution, of):
     """The distribution of of(outcome)."""
-    found = {}
+    shares = {}
     for outcome, share in distribution.items():
-        found[of(outcome)] = found.get(of(outcome), 0) + share
-    return found
+        shares[of(outcome)] = shares.get(of(outcome), 0) + share
+    return shares
 
 
 def independent(distributions):

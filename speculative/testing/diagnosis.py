@@ -105,19 +105,19 @@ SECTIONS = {  # stage -> the sections of the catalogue with entries that it tell
 
 def view(decisions, probes, part):
     """A part of the decisions: dict (probe, accepted draft tokens) -> dict outcome -> probability."""
-    found = {}
+    rows = {}
     for i, (probe, distribution) in enumerate(zip(probes, decisions)):
         for (nodes, token), share in distribution.items():
             if part == "all":
-                found.setdefault(i, {})[nodes, token] = share
+                rows.setdefault(i, {})[nodes, token] = share
             elif part == "accept":
-                found.setdefault(i, {}).setdefault(nodes, 0.0)
-                found[i][nodes] += share
+                rows.setdefault(i, {}).setdefault(nodes, 0.0)
+                rows[i][nodes] += share
             elif bool(children(probe.parents, nodes[-1] if nodes else -1)) == (part == "rest"):
-                found.setdefault((i, nodes), {})[token] = share
+                rows.setdefault((i, nodes), {})[token] = share
     if part in ("rest", "bonus"):  # given the accepted tokens
-        found = {key: {x: share / sum(row.values()) for x, share in row.items()} for key, row in found.items()}
-    return found
+        rows = {key: {x: share / sum(row.values()) for x, share in row.items()} for key, row in rows.items()}
+    return rows
 
 
 def distance(a, b):
@@ -157,15 +157,15 @@ def entries(stage):
     stages = list(STAGES)
     earlier = [] if stage in TREES_OF else stages[: stages.index(stage)]
     mistakes = [mistake for section in SECTIONS[stage] for mistake in catalogue.SECTIONS[section]]
-    found = [(mistake.hint, wrong) for mistake in mistakes for wrong in mistake.variants]
-    return [(hint, wrong) for hint, wrong in found if not any(is_wrong(wrong, one) for one in earlier)]
+    pairs = [(mistake.hint, wrong) for mistake in mistakes for wrong in mistake.variants]
+    return [(hint, wrong) for hint, wrong in pairs if not any(is_wrong(wrong, step) for step in earlier)]
 
 
 def is_wrong(verifier, stage, part="all"):
     """Whether the decisions differ from those of every right rule."""
-    found = known(verifier, stage, part)
-    is_seen = bool(found.keys() & known(rejection, stage, part).keys())
-    return is_seen and all(distance(found, known(right, stage, part)) > 1e-13 for right in RIGHT)
+    decisions = known(verifier, stage, part)
+    is_seen = bool(decisions.keys() & known(rejection, stage, part).keys())
+    return is_seen and all(distance(decisions, known(right, stage, part)) > 1e-13 for right in RIGHT)
 
 
 def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
@@ -173,21 +173,30 @@ def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
     probes, errors = STAGES[stage], {}
     decisions = [probe.decisions(verifier) for probe in probes]
     for part in parts:
-        found = view(decisions, probes, part)
-        errors[part] = distance(found, known(rejection, stage, part)) if found else 0.0
-        error = min(distance(found, known(right, stage, part)) for right in RIGHT) if found else 0.0
+        view_here = view(decisions, probes, part)
+        errors[part] = distance(view_here, known(rejection, stage, part)) if view_here else 0.0
+        error = min(distance(view_here, known(right, stage, part)) for right in RIGHT) if view_here else 0.0
         if error < 1e-13:
             continue
         for hint, wrong in entries(stage):
-            if wrong_part(wrong, stage) != part or distance(found, known(wrong, stage, part)) >= min(1e-9, error / 100):
+            if wrong_part(wrong, stage) != part or distance(view_here, known(wrong, stage, part)) >= min(
+                1e-9, error / 100
+            ):
                 continue
-            others = {one: view_of(verifier, one, part) for one in (("more", "several") if stage == "one" else ())}
+            others = {
+                other_stage: view_of(verifier, other_stage, part)
+                for other_stage in (("more", "several") if stage == "one" else ())
+            }
             if is_like_block(verifier):  # the entries for one draft token are edits of rejection sampling
                 others.pop("several", None)
-            if all(distance(own, known(wrong, one, part)) < 1e-9 for one, own in others.items() if own):
+            if all(
+                distance(view_there, known(wrong, other_stage, part)) < 1e-9
+                for other_stage, view_there in others.items()
+                if view_there
+            ):
                 return hint, errors
-    told = catalogue.TREES if stage == "trees" else ()
-    return next((mistake.hint for mistake in told if mistake.tell and mistake.tell(decisions)), None), errors
+    detectors = catalogue.TREES if stage == "trees" else ()
+    return next((mistake.hint for mistake in detectors if mistake.tell and mistake.tell(decisions)), None), errors
 
 
 def is_like_block(verifier):
@@ -223,8 +232,8 @@ KINDS = {
 def is_exact_on_one(verifier):
     """Whether the verifier is right for one draft token, whatever its rule."""
     first, decisions = np.zeros(4), [probe.decisions(verifier) for probe in ONE]
-    for x, found in enumerate(decisions):
-        for (nodes, token), share in found.items():
+    for x, decision in enumerate(decisions):
+        for (nodes, token), share in decision.items():
             first[x if nodes else token] += DRAFT[x] * share
     bonus = distance(view(decisions, ONE, "bonus"), known(rejection, "one", "bonus"))
     return np.allclose(first, TARGET, rtol=0, atol=1e-13) and bonus < 1e-13
@@ -261,10 +270,10 @@ def with_one_token(verifier):
         [none_of_all] = catalogue.NONE_OF_ALL  # which never accepts a single token either
         never = not any(nodes for row in view_of(verifier, "one", "accept").values() for nodes in row)
         if never and (not hint or hint.startswith("you never accept")):
-            found = view_of(verifier, "several", "accept")
-            if distance(found, known(none_of_all.variants[0], "several", "accept")) < 1e-9:
+            acceptance = view_of(verifier, "several", "accept")
+            if distance(acceptance, known(none_of_all.variants[0], "several", "accept")) < 1e-9:
                 hint = none_of_all.hint
-            elif any(nodes for row in found.values() for nodes in row):
+            elif any(nodes for row in acceptance.values() for nodes in row):
                 hint = "a single draft token is never accepted, and of several some are: n_accepted ranges from 0 to K"
         elif not hint or ("rest" in errors and errors["accept"] > 1e-13):  # the test is wrong, and has no entry
             hint = limit_of(verifier) or hint
@@ -288,11 +297,11 @@ def limit_of(verifier):
     points = [(float(p[x]), float(q[x]), share) for x, p, q, share in accepted_of(verifier, "one", "more")]
     for rule, always in itertools.product(RULES, (1, 0)):
         differ = [(p, q, share) for p, q, share in points if abs(rule(p, q) - always) > 1e-12]
-        beyond = [one for one in differ if abs(one[2] - always) < 1e-12]
+        beyond = [probe for probe in differ if abs(probe[2] - always) < 1e-12]
         within = [(p, q, share) for p, q, share in points if abs(share - rule(p, q)) < 1e-12]
         if not beyond or len(beyond) + len(within) < len(points):
             continue
-        within = [one for one in within if one in differ]
+        within = [probe for probe in within if probe in differ]
         if not within:
             continue
         sides = []
@@ -338,8 +347,8 @@ def of_the_case(verifier, case):
     """The first acceptance in the failed case that differs from rejection sampling, or from block verification."""
     if distance(view_of(verifier, "several", "all"), known(block, "several", "all")) < 1e-12:
         views = {part: (view_of(verifier, "long", part), known(block, "long", part)) for part in OF_BLOCK}
-        told = [OF_BLOCK[part] for part, (a, b) in views.items() if a.keys() & b.keys() and distance(a, b) > 1e-12]
-        where = ": " + ", and ".join(told) if told else ""
+        sentences = [OF_BLOCK[part] for part, (a, b) in views.items() if a.keys() & b.keys() and distance(a, b) > 1e-12]
+        where = ": " + ", and ".join(sentences) if sentences else ""
         return f"right as block verification for three draft tokens, but not for {case.K}{where}"
     if case.kind == "certain":  # a window
         return None
@@ -375,7 +384,7 @@ def unknown_on_one_token(verifier, errors):
         return unknown_bonus(view(decisions, ONE, "bonus"))
     if errors["accept"] < 1e-13:
         return "what replaces a rejected token is not drawn from max(0, p - q), normalised, of the p and q tested with"
-    accepted = np.array([sum(share for (nodes, _), share in found.items() if nodes) for found in decisions])
+    accepted = np.array([sum(share for (nodes, _), share in decision.items() if nodes) for decision in decisions])
     rows = {}
     for _, p, q, share in accepted_of(verifier, "more"):
         rows.setdefault((p.tobytes(), q.tobytes()), []).append(share)

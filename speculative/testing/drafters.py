@@ -53,8 +53,8 @@ def check_drafter(drafter: Drafter, *, n_vocab: int | None = None, seed: int = 0
         *itertools.product(makers, [*PROMPTS, *extra], (0, 1, 2), [None]),
         *itertools.product(makers, PROMPTS, [2], samplings),
     ]
-    if told := stale_cache(inheriting(drafter, Sampling()), n_vocab, seed):
-        fail(*told)
+    if stale := stale_cache(inheriting(drafter, Sampling()), n_vocab, seed):
+        fail(*stale)
     n_drafted = 0
     for make, prompt, K, sampling in with_progress("check_drafter", questions):
         asked_one = make(inheriting(drafter, sampling or Sampling()))
@@ -110,11 +110,11 @@ def check_question(drafter, prompt, K, n_vocab, sampling):
         )
     key, got = wrong_draws(distribution, i)[0]
     before, _, row, _ = key
-    told = "" if sampling is None else "with the `sampling` that samplers fill in, "
+    about_sampling = "" if sampling is None else "with the `sampling` that samplers fill in, "
     fail(
-        told + mistake_in_a_draft(distribution, i, key),
+        about_sampling + mistake_in_a_draft(distribution, i, key),
         "",
-        f"  after the tokens {prompt}, K = {K}{f', {sampling}' if told else ''}"
+        f"  after the tokens {prompt}, K = {K}{f', {sampling}' if about_sampling else ''}"
         + (f", draft tokens {list(before)} before" if before else ""),
         f"  token {i + 1} comes with the row        {show(row)}",
         f"  but is drawn from the distribution {show(got)}",
@@ -218,7 +218,7 @@ def mistake_in_a_draft(distribution, i, key):
         elder=elder, rest=rest, others=rest / rest.sum() if rest.any() else rest,
     )  # fmt: skip
     known = [*(IN_CHAINS if in_a_chain else IN_TREES), *OF_ROWS]
-    return next(mistake.hint.format(told) for mistake in known if (told := mistake.tell(seen)))
+    return next(mistake.hint.format(details) for mistake in known if (details := mistake.tell(seen)))
 
 
 def what_these_rows_are(rows):

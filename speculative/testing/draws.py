@@ -146,18 +146,18 @@ def borrowed(fn, rng, *, seeded=False):
 
     names = globals_of(fn)
 
-    def maker(own):  # replaces a generator's class, or a function that sets the seed
+    def maker(original):  # replaces a generator's class, or a function that sets the seed
         def made(*arguments, **keywords):
-            if isinstance(own, type):
+            if isinstance(original, type):
                 arguments = arguments[1:]
             if sys._getframe(1).f_globals is not names:  # a library that makes a generator for itself
-                return own(*arguments, **keywords)
+                return original(*arguments, **keywords)
             seed = next(iter([*arguments, *keywords.values()]), None)
             if seed is not None and not seeded and not hasattr(seed, "random"):
                 fail(FIXED_SEED)
             return draws
 
-        return type(own.__name__, (own,), {"__new__": made}) if isinstance(own, type) else made
+        return type(original.__name__, (original,), {"__new__": made}) if isinstance(original, type) else made
 
     changes = [(random, name, getattr(OfRandom(draws), name, None)) for name in OF_RANDOM]
     changes += [(np.random, name, getattr(draws, name, None)) for name in OF_NUMPY]

@@ -99,17 +99,20 @@ def parsed(spec, array):
     """The Form of a specification."""
     before, arrow, after = spec.partition("->")
     argument = rf"((?:(?:{KINDS}) )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)"
-    found = re.findall(argument, " ".join(before.split()))
+    matches = re.findall(argument, " ".join(before.split()))
     batch = re.search(r"target\[B,", spec.replace(" ", ""))
-    arguments, usual = [], AXES if "tokens" in [role for _, role, _ in found] else AXES | {"target": "V", "draft": "V"}
-    for words, role, axes in found:
+    arguments, usual = (
+        [],
+        AXES if "tokens" in [role for _, role, _ in matches] else AXES | {"target": "V", "draft": "V"},
+    )
+    for words, role, axes in matches:
         axes = axes.strip("[]").replace(" ", "") or usual.get(role, "")
         axes = f"B,{axes}" if batch and role in AXES and axes[:1] != "B" else axes
         arguments.append((role, axes, tuple(words.split())))
     results = tuple(name.strip() for name in after.split(","))
     unknown = [name for name, *_ in arguments if name not in (*ARGUMENTS, *MODELS)]
     unknown += [name for name in results if name not in (*LISTS, *NUMBERS, "text", "_")]
-    if unknown or not arrow or len(found) != len(re.sub(r"\[[^\]]*\]", "", before).split(",")):
+    if unknown or not arrow or len(matches) != len(re.sub(r"\[[^\]]*\]", "", before).split(",")):
         fail(
             f"expected a specification such as 'target, draft, tokens -> tokens', got {spec!r:.100}"
             + "".join(f": {name!r} is unknown" for name in unknown[:1]),
@@ -197,9 +200,9 @@ def by_position(fn, names=None):
         return fn
 
     @functools.wraps(fn, updated=())
-    def called(*given):
-        named = dict(zip((one.name for one in taken[n_first:]), given[n_first:]))
-        return fn(*given[:n_first], **named)
+    def called(*values):
+        named = dict(zip((parameter.name for parameter in taken[n_first:]), values[n_first:]))
+        return fn(*values[:n_first], **named)
 
     return called
 
@@ -207,7 +210,7 @@ def by_position(fn, names=None):
 def array_of(fn):
     """The conversion for a function's arrays, inferred from its calls and annotations."""
     code = getattr(function_of(fn), "__code__", None)
-    names = {name for one in codes(code) for name in one.co_names} if code else set()
+    names = {name for part in codes(code) for name in part.co_names} if code else set()
     names |= {str(parameter.annotation) for parameter in inspect.signature(fn).parameters.values()}
     torch = any("torch" in name or "Tensor" in name for name in names)
     torch = torch or any(getattr(value, "__name__", "").startswith("torch") for value in globals_of(fn).values())
@@ -225,7 +228,7 @@ def plain(value):
     value = value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(value, (list, tuple)):
         return value
-    parts = tuple(plain(one) for one in value)
+    parts = tuple(plain(part) for part in value)
     return parts[0] if len(parts) == 1 and isinstance(parts[0], tuple) else parts
 
 

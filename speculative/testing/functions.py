@@ -203,17 +203,17 @@ def check_one_token(fn, form, seed):
     ]
 
     def token(case, rng):
-        given = Given(np.zeros(1, int), case.q[()][None], np.array([case.p[()]] * 2))
-        parts = dict(zip(form.results, called(fn, form, given, rng)))
+        inputs = Given(np.zeros(1, int), case.q[()][None], np.array([case.p[()]] * 2))
+        parts = dict(zip(form.results, called(fn, form, inputs, rng)))
         token = parts.get("token", next(iter(parts.values())))
         return token[0] if isinstance(token, tuple) else token
 
     def told(_, case):
-        found = [exact_distribution(partial(token, case)) for case in cases]
+        distributions = [exact_distribution(partial(token, case)) for case in cases]
 
         def agrees(wrong, until):
             runs = ((lambda rng, case=case: first_of(case.run(wrong, rng))) for case in cases)
-            return all(has(run, wanted, until) for run, wanted in zip(runs, found))
+            return all(has(run, wanted, until) for run, wanted in zip(runs, distributions))
 
         hint = entry_like(((mistake.hint, wrong) for mistake in ONE for wrong in mistake.variants), agrees)
         hint = hint or KINDS.get(case.kind, "your function's tokens do not have the target's distribution")
@@ -267,8 +267,8 @@ def form_of(fn, spec, array):
     A function that takes K + 1 rows, and returns a token after all draft tokens, is not read as one without a bonus.
     """
     specs = [spec] if spec else guesses(fn)
-    forms = [parsed(one.replace("target", f"target[{rows}]") if "target[" not in one else one, array)
-             for one in specs for rows in ("K+1,V", "K,V", "B,K+1,V")]  # fmt: skip
+    forms = [parsed(candidate.replace("target", f"target[{rows}]") if "target[" not in candidate else candidate, array)
+             for candidate in specs for rows in ("K+1,V", "K,V", "B,K+1,V")]  # fmt: skip
     tries = {str(form): tried(fn, form) for form in dict.fromkeys(forms)}
     best = max(tries.values(), key=lambda report: report.score)
     whole = tries.get(str(best.form).replace("target[K,V]", "target[K+1,V]"), best)
@@ -286,23 +286,23 @@ def tried(fn, form):
     for rows, (n_wanted, wanted) in TRIALS.items():
         n_real = 1 if form.one else 2
         drafted = [7, 5][:n_real]
-        given = Given(np.array(drafted), likely(np.eye(N_VOCAB)[drafted]), np.eye(N_VOCAB)[list(rows)], rows[2])
+        inputs = Given(np.array(drafted), likely(np.eye(N_VOCAB)[drafted]), np.eye(N_VOCAB)[list(rows)], rows[2])
         errors = []
 
-        def outcome(rng, given=given, errors=errors):
+        def outcome(rng, inputs=inputs, errors=errors):
             try:
-                return called(fn, form, given, rng)
+                return called(fn, form, inputs, rng)
             except AssertionError as error:
                 errors.append(str(error))
 
         try:
-            found = exact_distribution(outcome, max_leaves=300)
+            distribution = exact_distribution(outcome, max_leaves=300)
         except CannotEnumerate:
             return Tried(1, None, form)  # check_verifier says why
         if errors:
             return Tried(-9, errors[0], form)
         n_right += 1
-        for parts, share in found.items():
+        for parts, share in distribution.items():
             try:
                 n, token, count = read(form, parts, [*drafted, *[N_VOCAB - 1] * (not form.bonus)], n_real, N_VOCAB)
             except Unreadable as error:
@@ -330,12 +330,16 @@ def counts_agree(fn, form, excess):
         p[i], p[2] = (1 - 0.2 * a) / 8, 1 / N_VOCAB
         p[i, drafted[i]] = 0.2 * a
         try:
-            found = exact_distribution(lambda rng, p=p, q=q: called(fn, form, Given(np.array([7, 5]), q, p, 0), rng))
-            found = marginal(found, lambda parts: read(form, parts, [7, 5, 8][: 3 - form.bonus], 2, N_VOCAB)[2])
+            distribution = exact_distribution(
+                lambda rng, p=p, q=q: called(fn, form, Given(np.array([7, 5]), q, p, 0), rng)
+            )
+            distribution = marginal(
+                distribution, lambda parts: read(form, parts, [7, 5, 8][: 3 - form.bonus], 2, N_VOCAB)[2]
+            )
         except (AssertionError, CannotEnumerate, Unreadable):
             return False
         counts = 3 - form.bonus + excess[0], i + excess[1 + i]  # where all pass, and where number i does not
-        if not alike(found, marginal({0: a, 1: 1 - a}, counts.__getitem__)):
+        if not alike(distribution, marginal({0: a, 1: 1 - a}, counts.__getitem__)):
             return False
     return True
 
@@ -365,9 +369,9 @@ class Given(NamedTuple):
         )
 
 
-def called(fn, form, given, rng):
+def called(fn, form, inputs, rng):
     """The parts of the result of fn for one draft, as Python numbers and tuples; AssertionError if it fails."""
-    return called_with(fn, form, [given], rng)
+    return called_with(fn, form, [inputs], rng)
 
 
 def called_with(fn, form, drafts, rng):
@@ -377,7 +381,7 @@ def called_with(fn, form, drafts, rng):
 
     def call():
         with borrowed(fn, rng, seeded="seed" in form.axes):
-            arguments = [argument(form, drafts, rng, *one) for one in form.arguments]
+            arguments = [argument(form, drafts, rng, *described) for described in form.arguments]
             before = [plain(value) if is_data(value) else None for value in arguments]
             result = fn(*arguments)
             if "output" in form.axes and result is None:
@@ -494,11 +498,11 @@ def whole(name, value):
             raise Unreadable(f"expected one number for the {name!r} of the result, got {value!r:.60}")
         value = value[0] if value else None
     numbers = value if isinstance(value, tuple) else (value,)
-    known = [one for one in numbers if one is not None or name in LISTS]
-    if any(not np.isscalar(one) or isinstance(one, str) or one != one // 1 for one in known):
+    known = [number for number in numbers if number is not None or name in LISTS]
+    if any(not np.isscalar(number) or isinstance(number, str) or number != number // 1 for number in known):
         raise Unreadable(f"expected whole numbers for the {name!r} of the result, got {value!r:.60}")
     if name in LISTS:
-        return [int(one) for one in numbers]
+        return [int(number) for number in numbers]
     return None if value is None else int(value)
 
 
@@ -583,15 +587,15 @@ def check_rows(fn, form, rng):
 
         wanted = [independent([dict(enumerate(row.tolist())) for row in rows]) for rows in p]
         try:
-            found = exact_distribution(texts)
+            distribution = exact_distribution(texts)
         except (AssertionError, CannotEnumerate, Unreadable) as error:
             note(f"your function is right for one text; for a batch of two: {str(error).splitlines()[0]}")
             return
         where = f"  for two texts with K = {K}, called as {form}"
         for i, name in enumerate(("first", "second")):
-            if total_variation(marginal(found, itemgetter(i)), wanted[i]) > TOLERANCE:
+            if total_variation(marginal(distribution, itemgetter(i)), wanted[i]) > TOLERANCE:
                 fail(BESIDE.format(name), where)
-        if total_variation(found, independent(wanted)) > TOLERANCE:
+        if total_variation(distribution, independent(wanted)) > TOLERANCE:
             fail(SHARED, where)
 
 

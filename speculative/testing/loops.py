@@ -100,11 +100,15 @@ def audit_loop(
     samplings = [sampling] * len(prompts) if callable(sampling) else [*sampling]
     if len(samplings) != len(prompts):
         raise ValueError(f"audit_loop: expected one sampling, or one for each of {len(prompts)} texts, got {samplings}")
-    wanted = [own_distribution(target, row, n_tokens, one, eos) for row, one in zip(prompts, samplings)]
+    wanted = [
+        own_distribution(target, row, n_tokens, its_sampling, eos) for row, its_sampling in zip(prompts, samplings)
+    ]
     joint = independent(wanted)
     with counted(target.model) as n_calls:
-        found, paths, covered, goes_on = taken(generate, prompts, is_batch, n_tokens, seconds, eos, n_calls)
-    distance = math.fsum(max(0, share - joint.get(texts, 0)) for texts, share in found.items())  # the least it can be
+        distribution, paths, covered, goes_on = taken(generate, prompts, is_batch, n_tokens, seconds, eos, n_calls)
+    distance = math.fsum(
+        max(0, share - joint.get(texts, 0)) for texts, share in distribution.items()
+    )  # the least it can be
     kind = "unknown" if covered < 1 else "rounding" if distance > EXACT else "exact"
     kind = "wrong" if distance > ROUNDING or goes_on else kind
     lines = [
@@ -121,7 +125,7 @@ def audit_loop(
     if distance > ROUNDING and covered == 1:
         alone = partial(taken, generate, is_batch=True, n_tokens=n_tokens, seconds=seconds, eos=eos)
         parts = target, draft, K, samplings, eos
-        for i, said in mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
+        for i, said in mistakes_in(distribution, wanted, prompts, alone, n_tokens, seconds, parts):
             lines.append(f"text {i}: " * (is_batch and i is not None) + said)
             mistakes.append(said)
     return LoopAudit(kind, distance, paths, covered, tuple(mistakes), "\n".join(lines))
@@ -134,8 +138,8 @@ def of_pairs(generate, target, draft, prompt, n_tokens, certain, **options):
         rows = [[*row] if i in pair else [certain] * len(row) for i, row in enumerate(prompt)]
         audits.append(audit_loop(generate, target, draft, rows, n_tokens, **options))
         if audits[-1].verdict == "wrong":
-            told = f"{audits[-1]}\nwhere texts {pair[0]} and {pair[1]} are drawn, beside deterministic texts"
-            return replace(audits[-1], message=told)
+            words = f"{audits[-1]}\nwhere texts {pair[0]} and {pair[1]} are drawn, beside deterministic texts"
+            return replace(audits[-1], message=words)
     worst = max(audits, key=lambda audit: ("exact", "rounding", "unknown").index(audit.verdict))
     distance, paths = max(audit.distance for audit in audits), sum(audit.paths for audit in audits)
     message = f"{worst.verdict}: total variation {distance:.2g} at most, in {len(audits)} pairs of texts; {paths} paths"
@@ -199,7 +203,7 @@ def counted(model):
 
 def taken(generate, prompts, is_batch, n_tokens, seconds, eos, n_calls=None):
     """(dict texts -> probability, number of paths, the probability that they cover, a sentence if a text goes on)."""
-    found, paths, end, n_calls = Counter(), 0, monotonic() + seconds, n_calls or Calls()
+    counts, paths, end, n_calls = Counter(), 0, monotonic() + seconds, n_calls or Calls()
     takes_rng, draws = "rng" in inspect.signature(generate).parameters, nullcontext
     if "torch" in sys.modules and not takes_rng:
         from .torch_draws import TorchDraws as draws
@@ -218,8 +222,8 @@ def taken(generate, prompts, is_batch, n_tokens, seconds, eos, n_calls=None):
         if len(new) != len(prompts) or (eos is None and not all(map(has_n, new, prompts))):
             hint = "; if a text may end earlier, give the token that ends it as eos="
             raise ValueError(f"audit_loop: expected {n_tokens} new tokens for each prompt, got {new}{hint}")
-        if math.fsum(found.values()) < 1 - EXACT:  # otherwise this is the most probable path again
-            found[new], paths = found[new] + rng.reached(), paths + 1
+        if math.fsum(counts.values()) < 1 - EXACT:  # otherwise this is the most probable path again
+            counts[new], paths = counts[new] + rng.reached(), paths + 1
             n_calls.mean += rng.reached() * n_calls.now
         return new
 
@@ -229,7 +233,7 @@ def taken(generate, prompts, is_batch, n_tokens, seconds, eos, n_calls=None):
     try:
         whole, covered = exact_distribution(texts), 1
     except TimeoutError:
-        whole, covered = found, math.fsum(found.values())
+        whole, covered = counts, math.fsum(counts.values())
     shares, after = new_tokens(whole, prompts, n_tokens, eos)
     goes_on = AFTER_EOS.format(eos, ", ".join(map(str, sorted(after)))) if len(after) > 1 else None
     return shares, paths, covered, goes_on
@@ -241,14 +245,16 @@ AFTER_EOS = (
 )
 
 
-def new_tokens(found, prompts, n_tokens, eos):
+def new_tokens(distribution, prompts, n_tokens, eos):
     """The distribution of the new tokens, each text up to eos, and the set of tokens that follow eos in any text.
 
     A loop returns them with the prompts or without.
     """
-    begins = [all(texts[i][: len(prompt)] == tuple(prompt) for texts in found) for i, prompt in enumerate(prompts)]
+    begins = [
+        all(texts[i][: len(prompt)] == tuple(prompt) for texts in distribution) for i, prompt in enumerate(prompts)
+    ]
     shares, after = Counter(), set()
-    for texts, share in found.items():
+    for texts, share in distribution.items():
         new = [text[len(prompt) * (whole and (eos is not None or len(text) > n_tokens)) :]
                for text, prompt, whole in zip(texts, prompts, begins)]  # fmt: skip
         after.update(*(text[len(up_to(text, [eos])) :] for text in new))
@@ -260,33 +266,38 @@ def new_tokens(found, prompts, n_tokens, eos):
     return shares, after
 
 
-def same(found, wanted):
-    return total_variation(found, wanted) <= ROUNDING
+def same(distribution, wanted):
+    return total_variation(distribution, wanted) <= ROUNDING
 
 
-def mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
+def mistakes_in(distribution, wanted, prompts, alone, n_tokens, seconds, parts):
     """(number of a text or None, a sentence) for each mistake; alone(prompts) is `taken` for a batch of these."""
     target, draft, K, samplings, eos = parts
-    if len(found) == 1 and max(map(len, wanted)) > 1:
+    if len(distribution) == 1 and max(map(len, wanted)) > 1:
         greedy = [own_distribution(target, prompt, n_tokens, Sampling(temperature=0), eos) for prompt in prompts]
         is_greedy = "; it is the target's greedy text: audit it with sampling=Sampling(temperature=0)"
         yield (
             None,
             (
                 "the text is always the same: the loop draws nothing from rng, or from PyTorch"
-                + is_greedy * bool(same(found, independent(greedy)))
+                + is_greedy * bool(same(distribution, independent(greedy)))
             ),
         )
         return
-    apart = [marginal(found, itemgetter(i)) for i in range(len(prompts))]
+    apart = [marginal(distribution, itemgetter(i)) for i in range(len(prompts))]
     wrong = [i for i in range(len(prompts)) if not same(apart[i], wanted[i])]
     if not wrong:
         yield None, "each text is right by itself, but together they are not: texts share random numbers"
     for i in wrong:
         yield i, first_wrong(apart[i], wanted[i])
         if len(prompts) > 1:
-            others = {repr(one): own_distribution(target, prompts[i], n_tokens, one, eos) for one in samplings}
-            if other := next((one for one, its_own in others.items() if same(apart[i], its_own)), None):
+            others = {
+                repr(other_sampling): own_distribution(target, prompts[i], n_tokens, other_sampling, eos)
+                for other_sampling in samplings
+            }
+            if other := next(
+                (other_sampling for other_sampling, its_own in others.items() if same(apart[i], its_own)), None
+            ):
                 yield i, f"it has the distribution of a different text's sampling, {other}: each text has its own"
                 continue
             if len({*map(repr, samplings)}) == 1:  # otherwise a text alone would be the first
@@ -304,10 +315,10 @@ def mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
         yield from ((i, f"the same distribution has: {name}") for name in names)
 
 
-def first_wrong(found, wanted):
+def first_wrong(distribution, wanted):
     """The first wrong token, and the tokens before it."""
-    n = next(n for n in itertools.count(1) if not same(of_first(n, found), of_first(n, wanted)))
-    (got, before), (right, due) = ((of_first(n, which), of_first(n - 1, which)) for which in (found, wanted))
+    n = next(n for n in itertools.count(1) if not same(of_first(n, distribution), of_first(n, wanted)))
+    (got, before), (right, due) = ((of_first(n, which), of_first(n - 1, which)) for which in (distribution, wanted))
     *start, x = worst = max(got.keys() | right.keys(), key=lambda text: abs(got.get(text, 0) - right.get(text, 0)))
     shares = [a.get(worst, 0) / (b.get(worst[:-1]) or 1) for a, b in ((got, before), (right, due))]
     after = f"after {start}, " if start else ""
@@ -317,12 +328,12 @@ def first_wrong(found, wanted):
 # ------------------------------------------------------------------------------------------------ names
 
 
-def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
+def known_mistakes(distribution, target, draft, K, sampling, prompt, n_tokens, end):
     """(the catalogue's sentences for the mistakes that have this distribution, number of entries tried, and of all)."""
     if draft is None:
         return [], 0, 0
     drafter = ModelDrafter(Rows(draft), sampling=sampling)
-    first = of_first(1, found)  # compared first, which takes one round
+    first = of_first(1, distribution)  # compared first, which takes one round
     rooms = (lambda n_left, n_text: min(K, n_left - 1)), (lambda n_left, n_text: K)  # up to the end, or always K tokens
 
     def generates(loop, n, wanted, until):
@@ -335,7 +346,7 @@ def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
         if not generates(loop, 1, first, until):
             return False
         loop.room = room
-        return generates(loop, n_tokens, found, until)
+        return generates(loop, n_tokens, distribution, until)
 
     entries = [(hint, (make, room)) for hint, make in known_loops() for room in rooms]
     names, n_tried = {}, 0

@@ -267,7 +267,7 @@ def check_trees(model, seed):
 def is_right(model, text, nodes, parents):
     """Whether a tree has the rows of its paths, and the model's answer along its last path is unchanged."""
     paths = [[*text, *(nodes[node] for node in path(parents, i))] for i in range(-1, len(nodes))]
-    wanted, further = [ask(model, one, 1)[0] for one in paths], [*paths[-1], 0]
+    wanted, further = [ask(model, branch, 1)[0] for branch in paths], [*paths[-1], 0]
     further = further if len(further) <= model.n_ctx else text
     after = ask(model, further, 1)
     rows = ask(model, [*text, *nodes], len(nodes) + 1, parents)

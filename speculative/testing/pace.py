@@ -40,8 +40,8 @@ def told_pace(made, what, seed=0):
             reasons = {**(paces[K].reasons() if paces[K].share < SLOWER else {}), **reasons}
     if reasons:
         shares = ", ".join(f"{percent(pace.share)} where K = {K}" for K, pace in paces.items())
-        told = "; ".join([f"it has {shares}", *filter(None, reasons.values())])
-        note(f"{what} is exact, but slow: of rejection sampling's tokens per target call with the same draft {told}")
+        words = "; ".join([f"it has {shares}", *filter(None, reasons.values())])
+        note(f"{what} is exact, but slow: of rejection sampling's tokens per target call with the same draft {words}")
     for K, pace in reversed(paces.items()):
         return f"; K = {K}: {in_words(pace.n_tokens / pace.calls, pace.share)}"
     return ""
@@ -163,8 +163,10 @@ class Pace:
         for text, shares in drawn.items():
             for x, q in enumerate(self.q(text)):
                 if abs((drafted := shares[x] / shares.total()) - q) > TOLERANCE:
-                    told = f"after {[*text]} token {x} is drafted with probability {drafted:.3f}, where the draft's own"
-                    return [("draft", f"{told} sampling has {q:.3f}: a different temperature?")]
+                    words = (
+                        f"after {[*text]} token {x} is drafted with probability {drafted:.3f}, where the draft's own"
+                    )
+                    return [("draft", f"{words} sampling has {q:.3f}: a different temperature?")]
         accepted, possible, n = sums
         if accepted > possible - TOLERANCE:
             return []

@@ -312,8 +312,12 @@ def check_distribution(made, counts=(1, 2, 3), known=None, **options):
             n_paths[0] += 1
             return made.text(n_tokens, rng)
 
-        def told(found, wanted=wanted, n_tokens=n_tokens):
-            return mistake_in_a_text(found, wanted, made, n_tokens, known), "", f"  {made.case}, {n_tokens} tokens"
+        def told(distribution, wanted=wanted, n_tokens=n_tokens):
+            return (
+                mistake_in_a_text(distribution, wanted, made, n_tokens, known),
+                "",
+                f"  {made.case}, {n_tokens} tokens",
+            )
 
         compared("your sampler", text, wanted, told, tolerance=made.tolerance, **options)
         if n_tokens == 2 and n_paths[0] > FEW_PATHS:
@@ -361,9 +365,9 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
 
 def entry_in_a_text(distribution, made, n_tokens, known):
     """The sentence of the catalogue's entry with this distribution in the same case, or None."""
-    found = {n_tokens: distribution}
+    by_length = {n_tokens: distribution}
     with contextlib.suppress(AssertionError, CannotEnumerate):  # three tokens tell mistakes apart, if the paths are few
-        found[3] = exact_distribution(lambda rng: made.text(3, rng), max_leaves=3000)
+        by_length[3] = exact_distribution(lambda rng: made.text(3, rng), max_leaves=3000)
 
     @cache
     def in_others():
@@ -377,9 +381,9 @@ def entry_in_a_text(distribution, made, n_tokens, known):
         return [*in_these, (block, 2, exact_distribution(partial(block.text, 2)))]
 
     def agrees(make, until):
-        if not all(made.is_like(make, n, one, until) for n, one in found.items()):
+        if not all(made.is_like(make, n, shares, until) for n, shares in by_length.items()):
             return False
-        if not all(other.is_like(make, n, one, until) for other, n, one in in_others()):
+        if not all(other.is_like(make, n, shares, until) for other, n, shares in in_others()):
             return False
         in_windows = made.elsewhere()  # an entry that is like it is wrong in the same ones
         likes = ((replace(other, make=make), window.n_tokens, right) for window, other, right in in_windows)
@@ -557,7 +561,7 @@ class Target:
             )
 
     def __call__(self, tokens, n_last=1, parents=()):
-        tokens, parents = ([operator.index(one) for one in given] for given in (tokens, parents))
+        tokens, parents = ([operator.index(node) for node in nodes] for nodes in (tokens, parents))
         self.count(tokens)
         self.question = tokens, n_last
         drafted, above = self.drafter.drafted if self.drafter else ([], [])
@@ -566,7 +570,7 @@ class Target:
                 "your sampler asks the target about a tree as if it were a chain: pass its parents, "
                 "target([*tokens, *draft.tokens], n_last=n + 1, parents=draft.parents)"
             )
-        if parents and (len(parents) >= len(tokens) or any(not -1 <= one < i for i, one in enumerate(parents))):
+        if parents and (len(parents) >= len(tokens) or any(not -1 <= node < i for i, node in enumerate(parents))):
             fail(
                 f"your sampler asks the target with parents that are no tree, {parents} for {len(tokens)} tokens: the "
                 "last len(parents) tokens are the draft, and each parent is -1 or the index of an earlier one"

@@ -76,14 +76,14 @@ def state_of(generator):
 
 def generators_in(fn):
     """The generators that a function can reach: its closure, globals and defaults, and the attributes of objects."""
-    found, seen, parts = [], set(), [fn]
+    generators, seen, parts = [], set(), [fn]
     for part in parts:  # the list grows during the loop
         if isinstance(part, GENERATORS) and id(part) not in seen:
-            found.append(part)
+            generators.append(part)
         elif id(part) not in seen and len(parts) < MOST_PARTS:
             parts += islice(parts_of(part), MOST_PARTS)
         seen.add(id(part))
-    return found
+    return generators
 
 
 def parts_of(thing):

@@ -170,7 +170,7 @@ def elementwise(function, *arguments):
     results = np.empty(arrays[0].size, object)
     results[:] = [function(*each) for each in zip(*(array.flat for array in arrays))]
     devices = {argument.device for argument in arguments if torch.is_tensor(argument)}
-    device = next((one for one in devices if one.type != "cpu"), first.device)
+    device = next((other for other in devices if other.type != "cpu"), first.device)
     if function in COMPARED.values():
         return torch.tensor(results.astype(bool).reshape(arrays[0].shape), device=device)
     index = torch.arange(len(results), device=device).reshape(arrays[0].shape)

@@ -99,9 +99,9 @@ class Quotient:
 
     def argmax(self, dim=-1, keepdim=False):
         rows = self.probs.detach().cpu().numpy().reshape(-1, self.probs.shape[-1])
-        drawn = [int(np.argmax(row / some)) for row, some in zip(rows, self.exponentials.rows)]
-        found = torch.tensor(drawn, device=self.probs.device).reshape(self.probs.shape[:-1])
-        return found[..., None] if keepdim else found
+        drawn = [int(np.argmax(row / noise)) for row, noise in zip(rows, self.exponentials.rows)]
+        tokens = torch.tensor(drawn, device=self.probs.device).reshape(self.probs.shape[:-1])
+        return tokens[..., None] if keepdim else tokens
 
 
 def log(u):
@@ -111,8 +111,8 @@ def log(u):
 def searched(cdf, u, right):
     """torch.searchsorted for uniform numbers that are not drawn yet."""
     values, rows = np.atleast_1d(objects(u)), cdf.detach().cpu().numpy()
-    found = np.empty(values.shape, np.int64)
+    indices = np.empty(values.shape, np.int64)
     for at in np.ndindex(values.shape):
         row = rows[at[: rows.ndim - 1]]
-        found[at] = next((i for i, c in enumerate(row) if (values[at] < c if right else values[at] <= c)), len(row))
-    return torch.tensor(found.reshape(np.shape(objects(u))), device=cdf.device)
+        indices[at] = next((i for i, c in enumerate(row) if (values[at] < c if right else values[at] <= c)), len(row))
+    return torch.tensor(indices.reshape(np.shape(objects(u))), device=cdf.device)

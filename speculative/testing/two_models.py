@@ -28,8 +28,8 @@ def check_function_of_models(fn, spec, array, seed):
     try:
         passed = check_sampler(made, seed=seed, with_models=True)
     except AssertionError as error:
-        told = str(error).replace("your sampler", "your function").splitlines()
-        raise told_error(*told, f"  (read as {form})") from error.__cause__
+        lines = str(error).replace("your sampler", "your function").splitlines()
+        raise told_error(*lines, f"  (read as {form})") from error.__cause__
     passed = passed.replace("check_sampler", "check_function")
     if made.n_more:
         passed = passed.replace("as many tokens as asked for", f"up to {made.n_more} tokens more than asked for")
@@ -42,15 +42,22 @@ def form_of_models(fn, spec, array):
     A draft from the wrong row is exact as well, but it is rejected.
     """
     whole = [spec] if "->" in spec else [f"{spec} -> {result}" for result in ("text", "tokens")]
-    specs = [*whole, *(one.replace("prompt", "prompt[B,n]") for one in whole if "prompt[" not in one)]
+    specs = [*whole, *(candidate.replace("prompt", "prompt[B,n]") for candidate in whole if "prompt[" not in candidate)]
     if "probs" not in spec:
-        specs += [re.sub(r"(\w+_model)", r"probs \1", one) for one in specs]
+        specs += [re.sub(r"(\w+_model)", r"probs \1", candidate) for candidate in specs]
     if "last" not in spec and "next" not in spec:
-        specs += [re.sub(r"((?:probs )?\w+_model)", rf"{word} \1", one) for word in ("last", "next") for one in specs]
-    specs += [re.sub(r"\bprompt(?!\[)", "list prompt", one) for one in specs if "prompt[" not in one]
+        specs += [
+            re.sub(r"((?:probs )?\w+_model)", rf"{word} \1", candidate)
+            for word in ("last", "next")
+            for candidate in specs
+        ]
+    specs += [re.sub(r"\bprompt(?!\[)", "list prompt", candidate) for candidate in specs if "prompt[" not in candidate]
     first = None
     for kind in ("", "pair ", "triple "):  # what a model returns: its rows, (rows, cache), (loss, rows, cache)
-        forms, tries = [parsed(re.sub(r"((?:\w+ )?\w+_model)", rf"{kind}\1", one), array) for one in specs], []
+        forms, tries = (
+            [parsed(re.sub(r"((?:\w+ )?\w+_model)", rf"{kind}\1", candidate), array) for candidate in specs],
+            [],
+        )
         for form in forms:
             calls = []
 
@@ -68,13 +75,13 @@ def form_of_models(fn, spec, array):
                 tries.append((round(share, 9), True, -len(calls), form, None))
             except (AssertionError, CannotEnumerate) as error:
                 tries.append((0, False, -len(calls), form, error))
-        best = max(tries, key=lambda one: one[:3])
+        best = max(tries, key=lambda candidate: candidate[:3])
         first = first or tries
         if best[0] > 0:
             return best[3]
     if all(isinstance(error, AssertionError) for *_, error in first):
         raise first[0][-1]
-    return max(first, key=lambda one: one[:3])[3]
+    return max(first, key=lambda candidate: candidate[:3])[3]
 
 
 def sampler_of(fn, form):
@@ -105,8 +112,8 @@ def sampler_of(fn, form):
             values = {"prompt": np.array(text), "n_tokens": n_tokens, "K": self.K, "rng": Draws(rng), "V": 3, "B": 1,
                       "temperature": 1.0, "seed": 0, **NEUTRAL}  # fmt: skip
             with borrowed(fn, rng, seeded="seed" in form.axes):
-                given = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
-                result = fn(*given)
+                inputs = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
+                result = fn(*inputs)
                 tokens = tokens_of(result) if len(form.results) == 1 else result
                 OfModels.ignores |= tokens is not result
                 parts = dict(zip(form.results, parts_of(tokens, form.results)))
@@ -152,8 +159,8 @@ def tokens_of(result):
         result if isinstance(result, dict) else getattr(result, "_asdict", lambda: getattr(result, "__dict__", {}))()
     )
     names = "sequences", "tokens", "output_ids", "text", "output", "emitted", "generated"
-    if found := next((name for name in names if name in named), None):
-        return named[found]
+    if key := next((name for name in names if name in named), None):
+        return named[key]
     several = isinstance(result, tuple) and result and not isinstance(result[0], (int, np.integer))
     return result[0] if several and np.ndim(on_cpu(result[0])) >= 1 else result
 

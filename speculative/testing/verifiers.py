@@ -145,7 +145,7 @@ def check_it_can_be_called(verifier):
 def checked_case(verifier, case, passed):
     """The case; AssertionError if the tokens do not have the target's distribution. `passed`: the cases before it."""
 
-    def told(found):
+    def told(distribution):
         on_a_chain = is_chain(case.parents)
         try:
             hint = mistake_on_a_chain(verifier, case) if on_a_chain else mistake_on_a_tree(verifier, case, passed)

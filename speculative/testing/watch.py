@@ -122,8 +122,8 @@ def described(error):
 def place(error):
     """The line of the graded code that raised the error: the last one that is not in the library or in NumPy."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f.line for f in frames if not any(part in f.filename for part in NOT_THEIRS) and f.line]
-    return [f"  in the line: {own[-1]}"] if own else []
+    their_lines = [f.line for f in frames if not any(part in f.filename for part in NOT_THEIRS) and f.line]
+    return [f"  in the line: {their_lines[-1]}"] if their_lines else []
 
 
 NOT_THEIRS = (str(Path(__file__).parents[1]), "site-packages")

@@ -208,8 +208,8 @@ class Audit:
         for i, seed in enumerate(seeds.tolist()):
             if i % 3 == 0:
                 self.beside(i // 3, self.prompt[: len(self.prompt) // 2 + 1], n_tokens + 3)
-            own = {"seed": seed} if i % 2 else {}
-            requests.append(self.pool.submit(server.ask, self.prompt, n_tokens, None if self.other else 1, **own))
+            seeded = {"seed": seed} if i % 2 else {}
+            requests.append(self.pool.submit(server.ask, self.prompt, n_tokens, None if self.other else 1, **seeded))
         answers = [request.result() for request in requests]
         counts = [sum(answer.drafted for answer in answers), sum(answer.accepted for answer in answers)]
         names = {str(token): name for token, name in server.names.items()}
@@ -235,9 +235,9 @@ class Audit:
             alone += self.server.ask([*self.prompt, *alone], 1, 1, temperature=0).tokens
         if (i := first_different(mine, alone)) is None:
             return f"GREEDY TEXTS: equal, {len(alone)} tokens", False
-        told, wrong = self.apart(alone[:i])
+        words, wrong = self.apart(alone[:i])
         x, y = (self.server.name(text[i : i + 1]) for text in (mine, alone))
-        return f"GREEDY TEXTS: token {i + 1} differs, {x!r} for {y!r}; {told}", wrong
+        return f"GREEDY TEXTS: token {i + 1} differs, {x!r} for {y!r}; {words}", wrong
 
     def apart(self, before):
         """(how far the two most probable tokens after a text are apart, whether that is more than rounding)."""
@@ -265,8 +265,8 @@ class Audit:
         different = [i for i in firsts if i is not None]
         if not different:
             return f"ONE REQUEST, FOUR TIMES: one text, also {len(requests)} times beside others", False
-        told, wrong = self.apart(alone[0][: min(different)])
-        return f"ONE REQUEST: {len(different)} of {len(requests)} texts DIFFER beside others; {told}", wrong
+        words, wrong = self.apart(alone[0][: min(different)])
+        return f"ONE REQUEST: {len(different)} of {len(requests)} texts DIFFER beside others; {words}", wrong
 
     def stops(self):
         """Stop texts in the middle of a block and close to the limit, limits, and the number of tokens."""
@@ -294,8 +294,8 @@ class Audit:
 
     def seeds(self):
         a, b, c = (self.server.ask(self.prompt, 16, temperature=1, seed=seed).text for seed in (5, 5, 6))
-        one, two = "one text" if a == b else "DIFFERENT texts", "two" if a != c else "ONE"
-        return f"SEEDS: one seed gives {one}, two seeds {two}", False
+        same, other = "one text" if a == b else "DIFFERENT texts", "two" if a != c else "ONE"
+        return f"SEEDS: one seed gives {same}, two seeds {other}", False
 
 
 def first_different(a, b):

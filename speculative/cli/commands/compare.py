@@ -77,7 +77,7 @@ def show(results, settings, options, journal):
     load = max(run.load for result in results for run in (*result.alone, *result.runs))
     busy = f"BUSY: load average {load:.1f} at the start" if load > (os.cpu_count() or 1) else ""
     where = journal.head["machine"] + (f"; {busy}" if busy else "")
-    page = page_of(rows, shown, where, has_lanes=any(one.n_lanes for one, _ in settings))
+    page = page_of(rows, shown, where, has_lanes=any(setting.n_lanes for setting, _ in settings))
     if options.csv:
         with replacing(options.csv) as path:
             path.write_bytes(csv_of(rows).encode(errors="replace"))
@@ -91,7 +91,7 @@ def fixed_in(settings, options):
     """dict name -> text of the options that may be lists and have one value in all settings."""
     texts = {}
     for name in [name for name in all_entries(options) if name in LISTS and name not in options.lists]:
-        values = [getattr(one, name) for one, _ in settings]
+        values = [getattr(setting, name) for setting, _ in settings]
         acts = name in options.given and getattr(options, name) in values
         texts[name] = options.given[name] if acts else str(values[0])
     return texts | ({"prompts": options.prompt_file} if options.prompt_file else {})

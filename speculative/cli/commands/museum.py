@@ -64,9 +64,9 @@ def entry(exhibit):
 def page_of(rows, codes):
     """The text; `codes` contains the code to show, by the names of the mistakes."""
     lines, below = [HEAD], {"initial_indent": "  ", "subsequent_indent": "  "}
-    for name, some in groupby(rows, key=lambda row: row["section"]):
+    for name, in_section in groupby(rows, key=lambda row: row["section"]):
         lines += [f"{name}\n{'=' * len(name)}\n"]
-        for row in some:
+        for row in in_section:
             lines += [row["mistake"], f"  error {row['law_error']:.2g}, {row['check']}"]
             note = [row["message"]] * (row["message"] or "").startswith("note: ")
             for text in (row["what"], *note, f"seen: {row['seen']}"):

@@ -35,37 +35,37 @@ PAYS = 1.2  # tokens per call; drafting three tokens and verifying them costs ab
 MOST_CACHE = 1e9  # bytes for the keys and values of the texts that are written at once
 
 
-def target_name(given):
+def target_name(text):
     """The name of a model, whose folder may also be in PyTorch's format."""
-    return given if os.path.isfile(os.path.join(given, "pytorch_model.bin")) else model_name(given)
+    return text if os.path.isfile(os.path.join(text, "pytorch_model.bin")) else model_name(text)
 
 
-def text_files(given):
+def text_files(text):
     """The names of text files, or of folders with text files, between commas."""
-    for name in given.split(","):
+    for name in text.split(","):
         if os.path.isdir(name) and not any(Path(name).glob("*.txt")):
             raise ValueError(f"expected a text file, or a folder with .txt files, and {name[:60]!r} has none")
         if not name:
             raise ValueError("expected a text file, or a folder with .txt files")
         if not os.path.isdir(name):
             check_readable(name)
-    return tuple(given.split(","))
+    return tuple(text.split(","))
 
 
-def shape_of_draft(given):
+def shape_of_draft(text):
     """Read the three numbers of a draft's shape."""
-    found = [int(part) if part.isdecimal() and len(part) < 6 else 0 for part in given.split(",")]
-    if len(found) != 3 or not min(found) or found[1] % found[2]:
+    numbers = [int(part) if part.isdecimal() and len(part) < 6 else 0 for part in text.split(",")]
+    if len(numbers) != 3 or not min(numbers) or numbers[1] % numbers[2]:
         raise ValueError(
-            f"expected layers, width and heads, such as 2,128,4, the width a multiple of the heads, got {given[:60]!r}"
+            f"expected layers, width and heads, such as 2,128,4, the width a multiple of the heads, got {text[:60]!r}"
         )
-    return tuple(found)
+    return tuple(numbers)
 
 
 def paths_of(options):
     """The paths of the texts, in their order."""
     listed = [sorted(Path(name).glob("*.txt")) if os.path.isdir(name) else [Path(name)] for name in options.text]
-    return [path for some in listed for path in some]
+    return [path for paths in listed for path in paths]
 
 
 # fmt: off
@@ -157,12 +157,12 @@ def train(options, name, output, journal):
     ranks = training_run.save(training, output, model.n_vocab)
     if stopped:
         raise KeyboardInterrupt(f"the drafter so far is in {output}, and the same command continues")
-    found = {"kind": options.kind, "target": name, "command": command(options), "machine": machine(), "text": text}
-    found |= training_run.figures(training, options.kind, output, model, ranks)
+    record = {"kind": options.kind, "target": name, "command": command(options), "machine": machine(), "text": text}
+    record |= training_run.figures(training, options.kind, output, model, ranks)
     with replacing(output / f"{options.kind}_figures.json") as new:
-        new.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    journal.keep(f"{options.kind}, {training.progress['steps']} steps", lambda: found)
-    journal.finish(dict, page_of(found, options, output))
+        new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    journal.keep(f"{options.kind}, {training.progress['steps']} steps", lambda: record)
+    journal.finish(dict, page_of(record, options, output))
 
 
 def writing(model):
@@ -227,24 +227,24 @@ def command(options):
     return "python main.py train " + " ".join(f"--{name} {value}" for name, value in written.items())
 
 
-def page_of(found, options, output):
+def page_of(record, options, output):
     """The result of the training, and how to use it."""
-    training, target = found["training"], options.target_model_size
-    rows = [f"  {i}  {top:9.3f}" + (f"  {found['overlap'][i - 1]:14.3f}" if "overlap" in found else "")
-            for i, top in enumerate(found["top_1"], 1)]  # fmt: skip
+    training, target = record["training"], options.target_model_size
+    rows = [f"  {i}  {top:9.3f}" + (f"  {record['overlap'][i - 1]:14.3f}" if "overlap" in record else "")
+            for i, top in enumerate(record["top_1"], 1)]  # fmt: skip
     use = {
         "draft": f"python main.py --target_model_size {target} --draft_model_size {output}",
         "medusa": f"gpt2np.load_heads({str(output)!r}, 'medusa')",
     }.get(options.kind, f"python main.py --target_model_size {output} --drafter {options.kind}")
-    pays = "" if found["tokens_per_call"] > PAYS else ": this does not pay yet; train for longer, or on more text"
+    pays = "" if record["tokens_per_call"] > PAYS else ": this does not pay yet; train for longer, or on more text"
     return f"""\
 {options.kind} for {target}: {training["steps"]} steps, {training["tokens_seen"] / 1e6:.2f} million tokens, of \
 {training["tokens_of_text"] / 1e6:.2f} million that the target wrote, {training["seconds"] / 60:.1f} minutes
 
-How often it is right, by the draft tokens before, on {found["n_texts"]} held-out texts:
-   greedy{"  at temperature 1" * ("overlap" in found)}
+How often it is right, by the draft tokens before, on {record["n_texts"]} held-out texts:
+   greedy{"  at temperature 1" * ("overlap" in record)}
 {chr(10).join(rows)}
-{found["tokens_per_call"]:.2f} tokens per call of the target, expected at temperature 0 and K = 3{pays}
+{record["tokens_per_call"]:.2f} tokens per call of the target, expected at temperature 0 and K = 3{pays}
 
 {use}
 {output / "training"} keeps text and checkpoint, for more minutes and other kinds; otherwise delete it.

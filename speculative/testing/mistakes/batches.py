@@ -30,7 +30,7 @@ class Batch:
         """The new tokens of each text."""
         texts, n_texts = [list(prompt) for prompt in prompts], len(prompts)
         ends = [len(prompt) + n for prompt, n in zip(prompts, n_tokens)]
-        found, stopped, ended = Served(), [], []  # `ended` lists the texts in the order in which they ended
+        served, stopped, ended = Served(), [], []  # `ended` lists the texts in the order in which they ended
         cached, mask = [0] * n_texts, np.zeros((n_texts, 0), bool)  # cached tokens; slots in use
         while running := [i for i in range(n_texts) if i not in stopped and len(texts[i]) < ends[i]]:
             # 1. a draft for each text
@@ -43,10 +43,10 @@ class Batch:
             width = max(map(len, new.values()))
             tokens, positions = np.zeros((2, n_texts, width), np.int64)
             is_token, columns, first = np.zeros((n_texts, width), bool), np.arange(width), {}
-            for i, own in new.items():
+            for i, new_of_text in new.items():
                 first[i] = 0  # the column where its tokens begin; the rest is padding
-                tokens[i, first[i] : first[i] + len(own)] = own
-                is_token[i, first[i] : first[i] + len(own)] = True
+                tokens[i, first[i] : first[i] + len(new_of_text)] = new_of_text
+                is_token[i, first[i] : first[i] + len(new_of_text)] = True
                 positions[i] = np.maximum(cached[i] + columns - first[i], 0)
             is_visible = is_token
             logits = target(tokens, positions, np.concatenate([mask, is_visible], axis=1))
@@ -70,13 +70,13 @@ class Batch:
                 now[i] = self.stays(columns, now[i], first[i], len(new[i]), n_uncached + accepted[t])
                 last = max(last, first[i] + n_uncached + n - 1)
                 cached[i] = len(texts[i]) - 1
-                found.drafted += lengths[t]
-                found.accepted += min(len(added[t]) - 1, n)
+                served.drafted += lengths[t]
+                served.accepted += min(len(added[t]) - 1, n)
             mask = np.concatenate([mask, now], axis=1)[:, : mask.shape[1] + last]
             target.crop(mask.shape[1])
         ended += [i for i in range(n_texts) if i not in ended]
-        found.extend(texts[i][len(prompts[i]) :] for i in sorted(ended))
-        return found
+        served.extend(texts[i][len(prompts[i]) :] for i in sorted(ended))
+        return served
 
     def stays(self, columns, is_visible, first, n, n_kept):
         """The new slots [width] that stay visible, bool, for a text that keeps n_kept of its n new tokens."""

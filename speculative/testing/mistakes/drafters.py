@@ -123,13 +123,13 @@ def exponent_of(got, row):
 
 def sorted_pairs(d):
     """{the first two siblings: share} if they always come in order of falling probability; otherwise None."""
-    found = [([tokens[node] for node in children(parents, parents[d.i])], share)
+    sibling_lists = [([tokens[node] for node in children(parents, parents[d.i])], share)
              for (tokens, _, parents), share in d.same.items()]  # fmt: skip
-    found = [(siblings, share) for siblings, share in found if len(siblings) > 1]
-    if d.elder or len(found) < 2 or any(d.row[a] < d.row[b] for (a, b, *_), _ in found):
+    sibling_lists = [(siblings, share) for siblings, share in sibling_lists if len(siblings) > 1]
+    if d.elder or len(sibling_lists) < 2 or any(d.row[a] < d.row[b] for (a, b, *_), _ in sibling_lists):
         return None
-    total, shares = sum(share for _, share in found), {}
-    for siblings, share in found:
+    total, shares = sum(share for _, share in sibling_lists), {}
+    for siblings, share in sibling_lists:
         shares[frozenset(siblings)] = shares.get(frozenset(siblings), 0) + share / total
     return shares
 

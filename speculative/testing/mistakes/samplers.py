@@ -71,7 +71,7 @@ class Loop:
 
     def generate(self, prompt, n_tokens, rng, stop_tokens=()):
         text, n_prompt, stop = list(prompt), len(prompt), None
-        self.rounds, found = [], []
+        self.rounds, rounds = [], []
         end, seconds = n_prompt + n_tokens, Laps().seconds
         while len(text) < end and stop is None:
             k = self.room(end - len(text), len(text))
@@ -83,8 +83,8 @@ class Loop:
             n_kept = len(new) if stop is None else stop + 1
             text += new[:n_kept]
             said = Verdict(min(verdict.n_accepted, n_kept), new[n_kept - 1])
-            found.append(Round(np.array(new[:n_kept], np.int64), draft, said, None, seconds))
-        return collect(text[:n_prompt], found)
+            rounds.append(Round(np.array(new[:n_kept], np.int64), draft, said, None, seconds))
+        return collect(text[:n_prompt], rounds)
 
 
 class TreeLoop(Loop):

@@ -25,7 +25,7 @@ def changed(method, *changes):
 
 
 FIRST_COLUMN, VERDICTS = "first[i] = 0", "self.verify(drafts, rows, rng)"
-ON_THE_LEFT = changed("__call__", (FIRST_COLUMN, "first[i] = width - len(own)"))
+ON_THE_LEFT = changed("__call__", (FIRST_COLUMN, "first[i] = width - len(new_of_text)"))
 HELD_BACK = changed("__call__", (VERDICTS, f"clamped({VERDICTS}, lambda t, m: drafts[t].tokens[m])"))
 
 
