@@ -14,18 +14,17 @@ import sys
 from html import escape
 from pathlib import Path
 
-from speculative import pages
-from speculative.trace import Trace
+from speculative.trace import Trace, colours
 
 DOCS = Path(__file__).parents[2] / "docs"
 WIDTH, LEFT, LETTER, LINE = 880, 24, 13, 34  # pixels; LETTER is the width of a letter in whatever font the reader has
 COLUMNS = (WIDTH - 2 * LEFT) // LETTER
 RACE, PERIOD = 8, 14  # seconds until the target alone is done, and until the race starts again
 LOOKS = {  # background, text, and a mark that needs no colour
-    "guess": (pages.Q.light, "black", "font-style:italic"),
-    "accepted": (pages.ACCEPTED.light, "white", ""),
-    "correction": (pages.CORRECTED.light, "white", "text-decoration:underline;font-weight:700"),
-    "bonus": (pages.BONUS.light, "black", "text-decoration:underline dotted"),
+    "guess": (colours.Q.light, "black", "font-style:italic"),
+    "accepted": (colours.ACCEPTED.light, "white", ""),
+    "correction": (colours.CORRECTED.light, "white", "text-decoration:underline;font-weight:700"),
+    "bonus": (colours.BONUS.light, "black", "text-decoration:underline dotted"),
 }
 NAMES = {"guess": "guess", "accepted": "accepted", "correction": "corrected", "bonus": "bonus"}
 STYLE = [

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from matplotlib.patches import Patch
 
-from speculative import pages
+from speculative.trace import colours
 
 
 class Look(NamedTuple):
@@ -17,11 +17,11 @@ class Look(NamedTuple):
     ink: str
 
 
-P = Look(pages.P.light, "", "white")  # the target's distribution
-Q = Look(pages.Q.light, "//", "black")  # the draft's; the part of it that is rejected
-ACCEPTED = Look(pages.ACCEPTED.light, "", "white")
-CORRECTED = Look(pages.CORRECTED.light, "..", "white")
-BONUS = Look(pages.BONUS.light, "xx", "black")
+P = Look(colours.P.light, "", "white")  # the target's distribution
+Q = Look(colours.Q.light, "//", "black")  # the draft's; the part of it that is rejected
+ACCEPTED = Look(colours.ACCEPTED.light, "", "white")
+CORRECTED = Look(colours.CORRECTED.light, "..", "white")
+BONUS = Look(colours.BONUS.light, "xx", "black")
 
 
 def box(axis, left, bottom, width, height, look, text="", size=12):

@@ -7,8 +7,8 @@ the session, and from then on a notebook displays rounds and generations this wa
 from html import escape
 
 from ..generation import Generation, Round
-from ..pages import ACCEPTED, BONUS, CORRECTED, Q
 from ..tree import depths, is_chain, path
+from .colours import ACCEPTED, BONUS, CORRECTED, Q
 from .record import Trace, as_ids
 
 STYLES = {  # the backgrounds are transparent, since a notebook may be light or dark

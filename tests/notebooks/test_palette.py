@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from speculative import pages
+from speculative.trace import colours
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="pip install -e '.[notebooks]'")
 pytestmark = pytest.mark.notebooks
@@ -46,7 +46,7 @@ def lab(rgb):
 @pytest.mark.parametrize("ground", ["light", "dark"])
 def test_any_two_can_be_told_apart(eye, ground):
     for a, b in itertools.combinations(NAMES, 2):
-        seen = [lab(np.array(EYES[eye]) @ linear(getattr(getattr(pages, name), ground))) for name in (a, b)]
+        seen = [lab(np.array(EYES[eye]) @ linear(getattr(getattr(colours, name), ground))) for name in (a, b)]
         assert np.linalg.norm(seen[0] - seen[1]) > 20, (a, b)
 
 
@@ -55,17 +55,17 @@ def test_a_page_has_these_colours(page):
     text = (ROOT / "speculative" / "pages" / f"{page}.html").read_text(encoding="utf-8")
     for ground, style in zip(("light", "dark"), text.split("prefers-color-scheme: dark")):
         for name in NAMES:
-            assert re.findall(rf"--{name.lower()}: (#\w+)", style) == [getattr(getattr(pages, name), ground)]
+            assert re.findall(rf"--{name.lower()}: (#\w+)", style) == [getattr(getattr(colours, name), ground)]
 
 
 def test_figures_and_the_picture_of_the_method_have_these_colours(looks):
-    expected = [getattr(pages, name).light for name in NAMES]
+    expected = [getattr(colours, name).light for name in NAMES]
     assert [look.colour for look in looks.values()] == expected
     style = (ROOT / "notebooks" / "figures.mplstyle").read_text(encoding="utf-8")
     assert re.findall(r'"(\w{6})"', style)[:5] == [colour[1:] for colour in expected]
     pixels = np.round(255 * plt.imread(ROOT / "docs" / "method.png")[..., :3]).astype(int).reshape(-1, 3)
     of_picture = {f"#{r:02x}{g:02x}{b:02x}" for r, g, b in np.unique(pixels, axis=0)}
-    assert {pages.Q.light, pages.ACCEPTED.light, pages.CORRECTED.light} <= of_picture
+    assert {colours.Q.light, colours.ACCEPTED.light, colours.CORRECTED.light} <= of_picture
 
 
 def test_the_parts_of_one_bar_also_differ_without_colour(looks):
