@@ -138,8 +138,13 @@ def test_a_wrong_request_is_one_sentence(server, values, words):
 
 @pytest.fixture
 def opened(browser, server):
+    def first_text(show, screen):
+        view = show(server.address, screen)  # the page writes a text by itself
+        view.locator("#said", has_text="Done").wait_for()
+        return view
+
     with pages(browser, server.address.removesuffix(server.path)) as show:
-        yield lambda screen="wide": show(server.address, screen)
+        yield lambda screen="wide": first_text(show, screen)
 
 
 def written(view, prompt=FORM["prompt"], timeout=60_000):
@@ -180,7 +185,7 @@ def test_no_prompt_harms_and_a_long_one_is_refused_in_a_sentence(opened):
     assert view.frame_locator("#trace").locator("img").count() == 0
     view.locator("[name=prompt]").fill("so " * 3333)
     view.locator("form button").click()
-    view.wait_for_function("document.querySelector('#said').textContent.includes('n_ctx')")
+    view.locator("#said", has_text="n_ctx").wait_for()
     assert view.locator("form button").inner_text() == "write"
 
 
