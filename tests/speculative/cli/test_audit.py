@@ -29,7 +29,7 @@ def found_at_once(monkeypatch):
 
 def test_a_right_server_passes():
     with serving(Engine("right").answer) as url:
-        result = audited(url, "--n_max", "512")
+        result = audited(url, "--n_max", "256")
     assert result.returncode == 0, result.stdout + result.stderr
     told = "no difference found, total variation 0.", "GREEDY TEXTS: equal, 48", "one text, also 8 times", "not seen: "
     assert all(said in result.stdout for said in told)
@@ -43,8 +43,11 @@ def test_a_right_server_passes_with_more_texts(seed):
         assert audited(url, "--n_max", "4096", "--seed", str(seed)).returncode == 0
 
 
+QUICK = "typical", "twice", "late stop"
+
+
 @pytest.mark.parametrize(
-    "mode", [pytest.param(mode, marks=[pytest.mark.slow] * (mode in ("lenient", "resampled"))) for mode in WRONG]
+    "mode", [pytest.param(mode, marks=[] if mode in QUICK else [pytest.mark.slow]) for mode in WRONG]
 )
 def test_wrong_servers_are_found(mode):
     with serving(Engine(mode).answer) as url:
@@ -52,6 +55,7 @@ def test_wrong_servers_are_found(mode):
     assert result.returncode == 1 and FOUND.get(mode, SAMPLED) in result.stdout, result.stdout + result.stderr
 
 
+@pytest.mark.slow
 def test_two_servers_need_no_logprobs(tmp_path):
     def without_logprobs(engine):
         return lambda path, ask: engine.answer(path, {name: x for name, x in ask.items() if name != "logprobs"})
