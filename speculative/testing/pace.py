@@ -20,11 +20,11 @@ import numpy as np
 from ..drafters.model import ModelDrafter
 from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..exact.table import TableModel
-from .cases import TOLERANCE
 from .watch import note
 
 LENGTHS = {1: 4, 2: 5}  # K: the number of tokens
 MOST_PATHS = 1500
+ROUNDING = 1e-6  # of a sampler in float32
 SLOWER = 0.999  # a note says what is lost below this share of rejection sampling's tokens per target call
 
 
@@ -162,13 +162,13 @@ class Pace:
                 sums += share * np.array([len(step.added) > 1, possible, 1])
         for text, shares in drawn.items():
             for x, q in enumerate(self.q(text)):
-                if abs((drafted := shares[x] / shares.total()) - q) > TOLERANCE:
+                if abs((drafted := shares[x] / shares.total()) - q) > ROUNDING:
                     words = (
                         f"after {[*text]} token {x} is drafted with probability {drafted:.3f}, where the draft's own"
                     )
                     return [("draft", f"{words} sampling has {q:.3f}: a different temperature?")]
         accepted, possible, n = sums
-        if accepted > possible - TOLERANCE:
+        if accepted > possible - ROUNDING:
             return []
         return [("rule", f"it {less(accepted / n, possible / n, 'of the first draft tokens')}")]
 
