@@ -11,7 +11,8 @@ from speculative.testing import check_verifier
 from speculative.testing.cases import largest_difference
 from speculative.testing.mistakes.samplers import Loop
 from speculative.testing.museum import DRAFT, TARGET
-from speculative.testing.samplers import LOOKING_BACK, AllTokens, Made, Target, mistake_in_a_text
+from speculative.testing.sampler_diagnosis import LOOKING_BACK, mistake_in_a_text
+from speculative.testing.sampler_parts import AllTokens, Made, Target
 
 PROMPT, LOOKS_BACK = [0, 1], Sampling(processors=[AllTokens(np.random.default_rng(0))])
 

@@ -34,8 +34,10 @@ from .cases import (
     shortened,
     up_to,
 )
+from .counts import check_accepted, kept_of
 from .mistakes import batches
-from .samplers import AllTokens, Made, Recorded, ShortDrafter, check_accepted, check_distribution, kept_of, models
+from .sampler_parts import AllTokens, Made, Recorded, ShortDrafter, models
+from .samplers import check_distribution
 from .watch import asked, fail, note, told_error, with_progress
 from .windows import BEFORE, LEFT, N_VOCAB, Window, shared
 

@@ -20,10 +20,8 @@ import numpy as np
 
 SCALES = np.array([0.02, 0.1, 0.5, 2])[:, None]  # the sizes of log(P / Q) that bettors expect
 REPEATS = np.array([0.02, 0.1, 0.5])  # how often a text repeats one of the eight before it, which bettors expect
-BATCH, N_LEAST = (
-    64,
-    2048,
-)  # texts between two looks; texts before a difference ends the audit, so that its size is known
+BATCH = 64  # texts between two looks
+N_LEAST = 2048  # texts before a difference ends the audit, so that its size is known
 ALPHA_OF_BOUNDS = 0.05
 REST, IMPOSSIBLE = "(any other)", 1e-6  # a token that the rows do not list, and its least probability
 
@@ -143,16 +141,14 @@ class SampleAudit:
         for level in self.levels:
             here = [dict(zip(level.cells, counts)) for counts in (level.counts[0], level.expected())]
             for cell in level.cells:
-                (a, b), (n, m) = (
-                    [each.get(text, 0) for each in both] for text, both in ((cell, here), (cell[:-1], above))
-                )
+                a, b = (counts.get(cell, 0) for counts in here)
+                n, m = (counts.get(cell[:-1], 0) for counts in above)
                 if min(n, m) < 20:
                     continue
                 middle = (a + b) / (n + m) if level.two else b / m
-                deviance = deviance_of(a, n, middle) + level.two * deviance_of(b, m, middle)
-                worst = max(
-                    worst, (cell[:-1], cell[-1], a / n, b / m, math.sqrt(max(0, deviance))), key=lambda w: w[-1]
-                )
+                deviance = max(0, deviance_of(a, n, middle) + level.two * deviance_of(b, m, middle))
+                if math.sqrt(deviance) > worst[-1]:
+                    worst = cell[:-1], cell[-1], a / n, b / m, math.sqrt(deviance)
             above = here
         return worst
 

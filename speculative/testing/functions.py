@@ -3,9 +3,9 @@
     def speculative_decode(target_probs, draft_probs, draft_tokens): -> the tokens of the round
 
 1. `form_of`       finds out how the function is called, from a specification or from the names of its parameters
-                   (forms.py). Of several forms it takes the one in which drafts with a certain outcome come out right
-2. `called`        calls it with the arguments of one draft, with random functions of NumPy, Python and PyTorch that are
-                   enumerated (draws.py)
+                   (forms.py), by trials of drafts with a certain outcome (trials.py)
+2. `called`        calls it with the arguments of one draft (calling.py), with random functions of NumPy, Python and
+                   PyTorch that are enumerated (draws.py)
 3. `read`          reads the result: how many draft tokens are accepted, and which token follows them
 4. `verifier_of`   makes a verifier of this, for `check_verifier`: the same cases, by exact enumeration, the same hints
 5. `check_rows`    calls a function of a batch with two texts, which must not depend on each other
@@ -16,13 +16,12 @@ bonus, the grader draws it.
 
 import contextlib
 import io
-import itertools
 import re
 import sys
 from collections.abc import Callable
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +29,12 @@ from ..exact.enumeration import CannotEnumerate, exact_distribution, total_varia
 from ..interfaces import Verdict
 from ..logits.probs import sample_token
 from ..reference import residual
+from .calling import NO_TOKEN, Given, Unreadable, called, called_with, read
 from .cases import (
     NEARLY_CERTAIN,
     TOLERANCE,
     Case,
     Passed,
-    alike,
     compared,
     entry_like,
     has,
@@ -44,11 +43,8 @@ from .cases import (
     show,
 )
 from .diagnosis import KINDS
-from .draws import Draws, OpenFloat, OpenFloat64, borrowed, float_replaced
+from .draws import OpenFloat, OpenFloat64, float_replaced
 from .forms import (
-    LISTS,
-    NUMBERS,
-    Form,
     array_of,
     by_position,
     guesses,
@@ -56,24 +52,13 @@ from .forms import (
     needed_of_a_draft,
     needed_of_models,
     parsed,
-    parts_of,
-    plain,
 )
-from .samplers import ONE
+from .sampler_diagnosis import ONE
+from .trials import form_of
 from .two_models import check_function_of_models
 from .verifiers import check_verifier
-from .watch import asked, fail, note, told_error
+from .watch import fail, note, told_error
 
-NO_TOKEN = (
-    "no token takes the place of a rejected draft token: a round ends with a token drawn from max(0, p - q), normalised"
-)
-GOES_ON = (
-    "the first rejection ends the round: your function continues after it, with draft tokens that were drafted for "
-    "a different text"
-)
-TWICE = "the rejected draft token stays in the text, and its replacement follows it: the replacement takes its place"
-LATE = "you count the rejected token as accepted; the count is the number of draft tokens before it (i, not i + 1)"
-ALL_THAT_PASS = "you count all draft tokens that pass; the first rejection ends the round"
 SHARED = (
     "each text of a batch is right by itself, but together they are not: they share random numbers; draw one for each "
     "text and each draft token"
@@ -82,25 +67,6 @@ BESIDE = (
     "a batch of one is right, but of two texts the {} has a different distribution: is it cut where the other one "
     "ends, or read from the other one's rows?"
 )
-BEYOND = (
-    "your function returns a token that is one too large, the last one is {}: np.searchsorted finds no place where the "
-    "cumulative sum ends below the uniform number; divide max(0, p - q) by its sum before you draw"
-)
-COUNTS = {  # by how much a count is too large if all pass, if the first is rejected, and if the second is
-    (0, 1, 1): LATE,
-    (1, 1, 1): LATE,
-    (0, 1, 0): ALL_THAT_PASS,
-    (0, 2, 1): ALL_THAT_PASS,
-    (-1, 0, 0): "your count is one too small where all draft tokens are accepted; it is their number K",
-}
-SCALARS = (
-    "draft_probs has one number for each draft token: pass the draft's whole rows [K, V], for what replaces a "
-    "rejected token is drawn from max(0, p - q), which needs q of every token"
-)
-N_VOCAB = 9
-# the tokens of which the target is certain, where 7 and 5 are drafted: (accepted draft tokens, the next token)
-TRIALS = {(7, 5, 6): (2, 6), (8, 5, 6): (0, 8), (7, 8, 6): (1, 8)}
-NEVER_LOG = -1e5  # the logarithm of 0, without the NaN of inf - inf
 NEVER = 1e-14  # the probability of a path that is there only because of rounding
 
 
@@ -249,283 +215,6 @@ def checked_as_verifier(fn, form, seed, spec):
     return passed
 
 
-# ------------------------------------------------------------------------------------------------ 1. the form
-
-
-class Tried(NamedTuple):
-    """What the trials say about a form."""
-
-    score: float  # how many results are right, and in how many trials all can be read
-    hint: str | None
-    form: Form
-    has_bonus: bool = False  # whether a token comes back where all draft tokens are accepted
-
-
-def form_of(fn, spec, array):
-    """The Form in which most one-hot drafts have the right results; AssertionError if these name the mistake.
-
-    A function that takes K + 1 rows, and returns a token after all draft tokens, is not read as one without a bonus.
-    """
-    specs = [spec] if spec else guesses(fn)
-    forms = [parsed(candidate.replace("target", f"target[{rows}]") if "target[" not in candidate else candidate, array)
-             for candidate in specs for rows in ("K+1,V", "K,V", "B,K+1,V")]  # fmt: skip
-    tries = {str(form): tried(fn, form) for form in dict.fromkeys(forms)}
-    best = max(tries.values(), key=lambda report: report.score)
-    whole = tries.get(str(best.form).replace("target[K,V]", "target[K+1,V]"), best)
-    _, hint, form, _ = whole if whole.has_bonus else best
-    if form.axes.get("draft") in ("K", "B,K") and best.score > 0 and not form.is_test:
-        fail(SCALARS)
-    if hint:
-        raise told_error(*hint.splitlines(), f"  (read as {form})")
-    return form
-
-
-def tried(fn, form):
-    """The Tried of a form."""
-    hints, counts, n_right, passes, has_bonus = [], [], 0, False, False
-    for rows, (n_wanted, wanted) in TRIALS.items():
-        n_real = 1 if form.one else 2
-        drafted = [7, 5][:n_real]
-        inputs = Given(np.array(drafted), likely(np.eye(N_VOCAB)[drafted]), np.eye(N_VOCAB)[list(rows)], rows[2])
-        errors = []
-
-        def outcome(rng, inputs=inputs, errors=errors):
-            try:
-                return called(fn, form, inputs, rng)
-            except AssertionError as error:
-                errors.append(str(error))
-
-        try:
-            distribution = exact_distribution(outcome, max_leaves=300)
-        except CannotEnumerate:
-            return Tried(1, None, form)  # check_verifier says why
-        if errors:
-            return Tried(-9, errors[0], form)
-        n_right += 1
-        for parts, share in distribution.items():
-            try:
-                n, token, count = read(form, parts, [*drafted, *[N_VOCAB - 1] * (not form.bonus)], n_real, N_VOCAB)
-            except Unreadable as error:
-                n_right -= share
-                hints += [str(error)] * (share == 1)
-                continue
-            counts.append(None if count is None else count - n_wanted - (n_wanted == 2 and not form.bonus))
-            is_right, passes = n == min(n_wanted, n_real), passes or n == n_real
-            has_bonus = has_bonus or (n == n_real and token is not None)
-            has_token = (n < n_real or form.bonus) and not form.is_test
-            n_right += share * (is_right + (token == wanted if has_token else is_right))
-            if share == 1 and (n_wanted, n, token) == (0, 1, 8) and {"tokens", "padded"} & {*form.results}:
-                hints.append(TWICE)
-    n_right -= 3 * (not passes) + 0.1 * len(hints)  # all tokens of a draft should pass in some trial
-    hint = COUNTS.get(tuple(counts))
-    hint = hint if hint and counts_agree(fn, form, counts) else (hints or [None])[0]
-    return Tried(n_right, hint, form, has_bonus)
-
-
-def counts_agree(fn, form, excess):
-    """Whether the counts are too large by as much, as in COUNTS, where a draft token passes with probability a."""
-    for i, a in enumerate((0.4, 0.3)):  # of two draft tokens, number i; the other one passes
-        drafted, q, p = [7, 5], np.full((2, N_VOCAB), 0.1), np.full((3, N_VOCAB), 0.05)
-        q[[0, 1], drafted], p[[0, 1], drafted] = 0.2, 0.6
-        p[i], p[2] = (1 - 0.2 * a) / 8, 1 / N_VOCAB
-        p[i, drafted[i]] = 0.2 * a
-        try:
-            distribution = exact_distribution(
-                lambda rng, p=p, q=q: called(fn, form, Given(np.array([7, 5]), q, p, 0), rng)
-            )
-            distribution = marginal(
-                distribution, lambda parts: read(form, parts, [7, 5, 8][: 3 - form.bonus], 2, N_VOCAB)[2]
-            )
-        except (AssertionError, CannotEnumerate, Unreadable):
-            return False
-        counts = 3 - form.bonus + excess[0], i + excess[1 + i]  # where all pass, and where number i does not
-        if not alike(distribution, marginal({0: a, 1: 1 - a}, counts.__getitem__)):
-            return False
-    return True
-
-
-def likely(one_hot):
-    """Rows in which the target's only tokens have probability 1 / 2, so that they pass and no residual is 0."""
-    return (one_hot + np.roll(one_hot, 1, axis=-1)) / 2
-
-
-# ------------------------------------------------------------------------------------------------ 2. the call
-
-
-class Given(NamedTuple):
-    """A draft that the function is asked about."""
-
-    tokens: np.ndarray  # [n] int
-    q: np.ndarray  # [n, n_vocab] probabilities
-    p: np.ndarray  # [n + 1, n_vocab]
-    bonus: int = None  # the token drawn after all draft tokens, for a function with this argument
-
-    def with_a_certain_token(self):
-        """One more draft token, with a one-hot row: it tells, without a bonus, whether all tokens before it passed."""
-        one_hot = np.eye(self.q.shape[1])[-1:]
-        tokens = np.append(self.tokens, self.q.shape[1] - 1)
-        return Given(
-            tokens, np.concatenate([self.q, likely(one_hot)]), np.concatenate([self.p[:-1], one_hot]), self.bonus
-        )
-
-
-def called(fn, form, inputs, rng):
-    """The parts of the result of fn for one draft, as Python numbers and tuples; AssertionError if it fails."""
-    return called_with(fn, form, [inputs], rng)
-
-
-def called_with(fn, form, drafts, rng):
-    """Like `called`; for a batch of several drafts of the same length, a list of such parts."""
-    if not (form.bonus or form.one):
-        drafts = [draft.with_a_certain_token() for draft in drafts]
-
-    def call():
-        with borrowed(fn, rng, seeded="seed" in form.axes):
-            arguments = [argument(form, drafts, rng, *described) for described in form.arguments]
-            before = [plain(value) if is_data(value) else None for value in arguments]
-            result = fn(*arguments)
-            if "output" in form.axes and result is None:
-                result = arguments[[*form.axes].index("output")]
-            parts = parts_of(result, form.results)
-            for (role, *_), value, known in zip(form.arguments, arguments, before):
-                if role != "output" and known is not None and plain(value) != known:
-                    fail("your function writes to its arguments: work on a copy", f"  {where()}")
-            return parts if len(drafts) == 1 else rows_of(parts, len(drafts))
-
-    def where():
-        tokens = [draft.tokens.tolist() for draft in drafts]
-        tokens = tokens if len(drafts) > 1 else tokens[0]
-        return f"for draft tokens {tokens}, K = {len(drafts[0].tokens)}, called as {form}"
-
-    return asked(call, "your function", where)
-
-
-def argument(form, drafts, rng, role, axes, words):
-    """One argument of the function."""
-    n, n_vocab = drafts[0].q.shape
-    if role in ("uniforms", "uniform"):
-        sizes = {"B": len(drafts), "K": n, "K+1": n + 1}
-        return uniforms([sizes[axis] for axis in axes.split(",") if axis], form.array, rng)
-    if role == "bonus":
-        bonuses = [draft.bonus or 0 for draft in drafts]
-        value = np.array(bonuses) if "B," in form.axes.get("target", "") else bonuses[0]
-    elif role in ("target", "draft", "tokens", "output"):
-        value = [array_argument(form, draft, role, axes, words) for draft in drafts]
-        value = np.array(value if axes.startswith("B") else value[0])
-    else:
-        numbers = {"K": n, "B": len(drafts), "V": n_vocab, "temperature": 1.0, "seed": 0, "rng": Draws(rng)}
-        return numbers[role]
-    if not isinstance(value, np.ndarray):
-        return value
-    if np.ndim(value) == 0:
-        return int(value)
-    return value.tolist() if form.array is list or "list" in words else form.array(value)
-
-
-def array_argument(form, draft, role, axes, words):
-    """An array about one draft."""
-    n = len(draft.tokens)
-    value = {"target": draft.p, "draft": draft.q, "tokens": draft.tokens, "output": np.full(n + 1, -1)}[role]
-    if role == "target" and axes.endswith("K,V") and "bonus" in form.axes:
-        value = value[:n]  # without the row of the bonus
-    if role in ("draft", "target") and axes.endswith("K"):
-        value = value[np.arange(n), draft.tokens]
-    if "log" in words:
-        value = np.log(value, out=np.full(value.shape, NEVER_LOG), where=value > 0)
-    return value[0] if form.one else value
-
-
-def rows_of(parts, n_rows):
-    """The parts of each row of a batch."""
-    for part in parts:
-        if not isinstance(part, tuple) or len(part) != n_rows:
-            fail(f"for a batch of {n_rows} texts your function returns {part!r:.80}: expected a row for each of them")
-    return [tuple(part[i] for part in parts) for i in range(n_rows)]
-
-
-def uniforms(size, array, rng):
-    """Uniform numbers that are not drawn yet."""
-    if "torch" in getattr(array, "__module__", "") or "torch" in repr(array):
-        torch = sys.modules["torch"]
-        return torch.rand(size, dtype=torch.float64)  # answered by rng
-    drawn = rng.random(size or None)
-    return drawn.tolist() if array is list and size else drawn
-
-
-def is_data(value):
-    return hasattr(value, "tolist") and not hasattr(value, "uniforms") and str(getattr(value, "dtype", "")) != "object"
-
-
-# ------------------------------------------------------------------------------------------------ 3. the result
-
-
-class Unreadable(Exception):
-    """A result that does not fit; its text is the hint."""
-
-
-def read(form, parts, drafted, n_real, n_vocab):
-    """(number of accepted draft tokens, next token or None, count or None); Unreadable if the result does not fit.
-
-    `drafted` are the draft tokens that were passed in; all but the first n_real have one-hot rows.
-    """
-    values = {name: whole(name, part) for name, part in zip(form.results, parts) if name != "_"}
-    token, more = values.get("token"), "length" in values
-    count = values["length"] - 1 if more else values.get("count")
-    if n_vocab in (token, *values.get("tokens", ())):
-        raise Unreadable(BEYOND.format(n_vocab - 1))
-    if {"tokens", "padded"} & values.keys():
-        n, token = of_tokens(values.get("tokens", values.get("padded")), "padded" in values, drafted, n_real, n_vocab)
-    elif "accepted" in values:
-        accepted = [x for x in values["accepted"] if x >= 0]
-        n = len(accepted)
-        if accepted != drafted[:n]:
-            raise Unreadable(GOES_ON)
-    elif "mask" in values:
-        n = len(list(itertools.takewhile(bool, values["mask"])))
-    else:
-        n = values.get("flag", count if count is not None else int(token == drafted[0]))
-    if n is None or not 0 <= n <= len(drafted):
-        raise Unreadable(f"of {n_real} draft tokens your function accepts {n}")
-    if (token is not None and not 0 <= token < n_vocab) or (n and form.one) or n >= n_real < len(drafted):
-        token = None  # no token, the draft token itself, or one that follows the added token
-    return min(n, n_real), token, count
-
-
-def whole(name, value):
-    """A part of a result as one number, or as a list of them."""
-    if name in NUMBERS and isinstance(value, tuple):
-        if len(value) > 1:
-            raise Unreadable(f"expected one number for the {name!r} of the result, got {value!r:.60}")
-        value = value[0] if value else None
-    numbers = value if isinstance(value, tuple) else (value,)
-    known = [number for number in numbers if number is not None or name in LISTS]
-    if any(not np.isscalar(number) or isinstance(number, str) or number != number // 1 for number in known):
-        raise Unreadable(f"expected whole numbers for the {name!r} of the result, got {value!r:.60}")
-    if name in LISTS:
-        return [int(number) for number in numbers]
-    return None if value is None else int(value)
-
-
-def of_tokens(tokens, is_padded, drafted, n_real, n_vocab):
-    emitted = list(itertools.takewhile(lambda token: 0 <= token < n_vocab, tokens))
-    if is_padded:
-        other = next((i for i, token in enumerate(emitted) if i >= len(drafted) or token != drafted[i]), len(emitted))
-        if any(emitted[other + 1 :]):
-            raise Unreadable(GOES_ON)
-        emitted = emitted[: other + 1]
-    n = len(emitted) - 1
-    if not emitted:
-        raise Unreadable(NO_TOKEN)
-    if n > n_real:
-        raise Unreadable(f"a round of {n_real} draft tokens has {n_real + 1} tokens at most, but yours has {n + 1}")
-    if emitted[:n] != drafted[:n]:
-        raise Unreadable(GOES_ON)
-    return n, emitted[n]
-
-
-# ------------------------------------------------------------------------------------------------ 4. a verifier
-
-
 def verifier_of(fn, form):
     """The function as a verifier."""
 
@@ -565,9 +254,6 @@ def verifier_of(fn, form):
         return n, token
 
     return verifier
-
-
-# ------------------------------------------------------------------------------------------------ 5. a batch
 
 
 def check_rows(fn, form, rng):

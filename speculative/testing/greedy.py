@@ -10,6 +10,7 @@ from ..exact.enumeration import ExactGenerator
 from ..interfaces import Verdict
 from ..logits.probs import Sampling
 from .cases import entry_like
+from .sampler_parts import in_window
 from .watch import fail
 from .windows import shared, windows
 
@@ -46,10 +47,10 @@ def is_greedy(made, sharp):
     return rng.n_draws == 0 and all(made.text(4, 0, prompt) == sharp.text(4, 0, prompt) for prompt in prompts)
 
 
-def check_greedy(made, entries, in_window, takes_stops):
+def check_greedy(made, entries, takes_stops):
     """A line; AssertionError unless the text is the target's greedy text in each window, for several seeds.
 
-    `entries` are (hint, class of samplers), `in_window` is that of samplers.py.
+    `entries` are (hint, class of samplers).
     """
     cases = [replace(window, sampling=Sampling(0), greedy=False) for window in windows(False, takes_stops)]
     runs = []  # (window, sampler, its text, the right text)

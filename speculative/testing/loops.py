@@ -24,7 +24,7 @@ from .draws import on_cpu
 from .mistakes import models
 from .mistakes.samplers import Loop
 from .pace import calls_of_rejection, in_words
-from .samplers import AROUND, ONE, SEVERAL, loops, of_first
+from .sampler_diagnosis import AROUND, ONE, SEVERAL, loops, of_first
 
 EXACT, ROUNDING = 1e-12, 1e-6  # total variation; float32 leaves about 1e-7
 

@@ -79,8 +79,11 @@ def compare_texts(options, journal):
         n_tokens = len(result.runs[0].tokens)
         lines.append(f"cut off       --grammar needs more tokens than {n_tokens}: give --n_tokens_to_generate")
     lines += [f"trace         {options.trace}"] if options.trace else []
-    rows = lambda: rows_of([result], by="prompt") if n_prompts > 1 else [row_of(result, has_texts=True)]  # noqa: E731
-    journal.finish(lambda: {"rows": rows()}, "\n".join([*lines, ""]))
+
+    def rows():
+        return {"rows": rows_of([result], by="prompt") if n_prompts > 1 else [row_of(result, has_texts=True)]}
+
+    journal.finish(rows, "\n".join([*lines, ""]))
 
 
 class View:

@@ -11,8 +11,9 @@ from students import told
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, exact_distribution
 from speculative.testing.cases import largest_difference
 from speculative.testing.mistakes.samplers import LOOKING_BACK, ROW_I, Loop, loop
-from speculative.testing.samplers import LOOKING_BACK as KNOWN
-from speculative.testing.samplers import AllTokens, Made, check_distribution, models
+from speculative.testing.sampler_diagnosis import LOOKING_BACK as KNOWN
+from speculative.testing.sampler_parts import AllTokens, Made, models
+from speculative.testing.samplers import check_distribution
 
 
 def made_of(make, seed=0):
