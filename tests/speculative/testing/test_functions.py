@@ -108,8 +108,9 @@ def count_and_token(bonus, row=lambda i: i):
 
 @pytest.mark.parametrize(("answer", "words"), [
     (count_and_token(lambda p, q, k: p[k - 1]), "you drew the bonus from the row of the last draft token"),
-    (count_and_token(lambda p, q, k: q[-1]), "you drew the bonus from the draft"),
-    (count_and_token(lambda p, q, k: p[k], row=lambda i: 0), "tested against row i of the target, not always"),
+    pytest.param(count_and_token(lambda p, q, k: q[-1]), "you drew the bonus from the draft", marks=pytest.mark.slow),
+    pytest.param(count_and_token(lambda p, q, k: p[k], row=lambda i: 0),
+                 "tested against row i of the target, not always", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_a_reading_in_which_the_mistake_is_right_is_not_believed(answer, words, few_cases):
     for spec in (None, "target, draft, tokens, rng -> count, token"):

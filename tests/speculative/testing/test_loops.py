@@ -50,12 +50,14 @@ STAYS, SOFT = "the rejected draft token stays in the text", "the draft's most pr
     ("parts", "n_tokens", "place", "sentence"),
     [
         ({"residual": lambda p, q: p}, 2, "new token 1 is the first wrong one: token 2 has 0.3174, not 0.4109", FROM_P),
-        ({"bonus": -2}, 2, "new token 2 is the first wrong one: after [1], token 2 has 0.4109, not 0.1814", EARLY),
-        ({"counted": 1}, 3, "new token 1 is the first wrong one", STAYS),
-        ({"greedy": True}, 3, "new token 1 is the first wrong one", SOFT),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in (
+            ({"bonus": -2}, 2, "new token 2 is the first wrong one: after [1], token 2 has 0.4109, not 0.1814", EARLY),
+            ({"counted": 1}, 3, "new token 1 is the first wrong one", STAYS),
+            ({"greedy": True}, 3, "new token 1 is the first wrong one", SOFT),
+        )),
         ({"residual": lambda p, q: p**2}, 3, "new token 1 is the first wrong one", UNKNOWN),
     ],
-)
+)  # fmt: skip
 def test_each_mistake_is_placed_and_named_if_the_catalogue_has_it(parts, n_tokens, place, sentence):
     found = audit_loop(loop_of(**parts), TARGET, DRAFT, n_tokens=n_tokens)
     assert found.verdict == "wrong" and found.mistakes[0].startswith(place), str(found)

@@ -7,7 +7,7 @@ from speculative.testing import check_verifier, watch
 
 EDITS = small_edits()
 DIFFERS_AT_0 = "where the uniform number is 0"  # <= in place of <: the distribution is right
-EVERY = 20  # of these, one is tested by default
+EVERY = 40  # of these, one is tested by default
 
 
 def test_there_are_many():

@@ -41,9 +41,8 @@ def test_a_right_one_passes_in_any_style(of, hint, changes, capsys):
 
 
 @pytest.mark.parametrize("name", verifiers.RIGHT)
-def test_a_right_one_passes_for_any_seed(name, capsys):
-    for seed in range(2 if name in ("rule", "tree") else 1):
-        grade(verifiers.RIGHT[name], name, seed=seed)
+def test_a_right_one_passes_for_another_seed(name, capsys):
+    grade(verifiers.RIGHT[name], name, seed=1)
     assert capsys.readouterr().out == ""
 
 
