@@ -50,7 +50,7 @@ def accept(drafted, q, p, rng):
     p [K + 1, n_vocab].
     """
     for i, x in enumerate(drafted):
-        if not rng.random() * q[i][x] < p[i][x]:  # u < p / q without the division; false for a NaN
+        if not rng.random() * q[i][x] < p[i][x]:  # u < p / q; false for NaN
             return [*drafted[:i], sample(residual(p[i], q[i]), rng)]
     return [*drafted, sample(p[-1], rng)]
 

@@ -46,11 +46,11 @@ def lines_of(result, has_timings=False):
 
 def laps_of(result):
     """The range of the speedup over the laps of a single text."""
-    if len(result.runs) > 1 or len(result.runs[0].laps) < 2:
+    if len(result.runs) > 1:
         return ""
     [alone], [run] = result.alone, result.runs
     gains = [before / after * len(run.tokens) / len(alone.tokens) for before, after in zip(alone.laps, run.laps)]
-    return f" ({len(gains)} laps: {min(gains):.2f} to {max(gains):.2f})"
+    return f" ({len(gains)} laps: {min(gains):.2f} to {max(gains):.2f})" if len(gains) > 1 else " (1 lap)"
 
 
 def accepted(stats):

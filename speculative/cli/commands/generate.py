@@ -25,7 +25,7 @@ from ..values import Choice, Written, flag, whole
 
 TAKES = OF_THE_PROGRAM
 WORD = "prompt"
-LAPS = {"laps": 3, "patience": 3.0}  # of both samplers, in turn; the first is shown
+LAPS = {"laps": 3, "patience": 6.0}  # of both samplers, in turn; the first is shown
 
 
 # fmt: off
