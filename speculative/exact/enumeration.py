@@ -128,7 +128,6 @@ ENDLESS = (
     "is accepted, draw once from the renormalised distribution of the accepted tokens"
 )
 IMPROBABLE, FEW_DRAWS = 1e-15, 30  # few draws may well be improbable
-N_AGAIN = 12
 MOST_OUTCOMES = 60_000  # the most outcomes of one draw
 MOST_WHOLE = 256  # the most outcomes of int(u * n)
 THRESHOLDS = (

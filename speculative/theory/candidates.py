@@ -50,27 +50,18 @@ def without(q, tokens):
     return left / left.sum() if left.any() else left
 
 
-def k_seq(p, q, k):
-    """k draws from q, each accepted with probability p(x) / (rho q(x)): 1 - (1 - b)^k with b = sum min(p / rho, q).
-
-    For comparison only: the library has no verifier for it (SpecTr, arXiv:2310.15141, algorithm 3).
-    """
-    return 1 - (1 - overlap(p / k_seq_divisor(p, q, k), q)) ** k
-
-
 def k_seq_divisor(p, q, k):
-    """rho, the smallest number from 1 to k with 1 - (1 - b)^k <= rho b, from which on the residual is not negative."""
+    """rho of k-SEQ, which accepts each of k draws with probability p(x) / (rho q(x)) (SpecTr, arXiv:2310.15141).
+
+    The smallest number from 1 to k with 1 - (1 - b)^k <= rho b and b = sum min(p / rho, q): the residual is then not
+    negative.
+    """
     low, high = 1.0, float(k)
     for _ in range(100):
         rho = (low + high) / 2
         b = overlap(p / rho, q)
         low, high = (rho, high) if 1 - (1 - b) ** k > rho * b else (low, rho)
     return high
-
-
-def matched(p, q, k):
-    """sum p(x) (1 - (1 - q(x))^k): the target's own draw x is accepted if it is among k draws from q."""
-    return (p * (1 - (1 - q) ** k)).sum()
 
 
 def most_likely(p, q, k):

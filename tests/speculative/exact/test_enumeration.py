@@ -8,7 +8,8 @@ from exactness import assert_distribution
 
 from speculative import exact_distribution
 from speculative.exact import ExactGenerator
-from speculative.exact.enumeration import N_AGAIN
+
+N_AGAIN = 12  # by default the most probable path is run so often again
 
 # ------------------------------------------------------------------------------------------------ paths
 
