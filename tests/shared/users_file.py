@@ -191,4 +191,5 @@ def serve(target, drafter, prompts, n_tokens, rng, K):
 check_function(decode, "target, draft, tokens, rng -> tokens", array=np.array)
 check_batch(serve, seed=1)
 print(audit_loop(lambda prompt, n_tokens: [0] * n_tokens, Constant(), n_tokens=1).verdict)
+print(audit_samples(lambda n: [[0, 1]] * n, 2, rows={(): {0: 0.5, 1: 0.5}}, n_max=64).differs)
 print(gpt2np.__version__, speculative.__version__)
