@@ -1,1 +1,1 @@
-from grading import few_cases, few_forms  # noqa: F401 (fixtures)
+from grading import few_cases, few_forms, time_to_name  # noqa: F401 (fixtures)
