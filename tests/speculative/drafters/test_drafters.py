@@ -125,7 +125,7 @@ def test_with_every_rule_in_longer_drafts(name):
         assert error(name, verifier, 3, 3) < 1e-12
 
 
-@every
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (", " in name)) for name in DRAFTERS])
 def test_each_token_is_drawn_from_its_row(name, capsys, monkeypatch):
     """Nothing is drafted for K = 0, no more than K otherwise: all that the grader looks at, for fewer texts."""
     monkeypatch.setattr(grader, "PROMPTS", grader.PROMPTS[-1:])

@@ -13,7 +13,9 @@ def check(drafter):
     check_drafter(drafter, n_vocab=3)
 
 
-@pytest.mark.parametrize("name", drafters.RIGHT)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.slow] * (name == "nothing")) for name in drafters.RIGHT
+])  # fmt: skip
 def test_right_ones_pass_in_any_style(name, capsys):
     check(drafters.RIGHT[name])
     said = capsys.readouterr().out
