@@ -35,6 +35,7 @@ def test_the_mistake_is_named(hint, make, few_cases):
     assert told(graded, make) == hint
 
 
+@pytest.mark.slow
 def test_the_target_is_asked_about_a_tree_with_its_parents():
     class NoParents(samplers.TreeLoop):
         def rows(self, text, drafted):

@@ -35,6 +35,7 @@ def test_an_endless_call_ends_in_every_thread(main_thread, monkeypatch):
     assert said[0] == 1 and said[2] == 2 and "does not return: an endless loop?" in said[1]
 
 
+@pytest.mark.slow
 def test_graders_in_several_threads_leave_nothing_behind():
     before, together = np.random.default_rng, threading.Barrier(4)
 
