@@ -4,7 +4,7 @@
 # It times passes with each strategy and each number of threads; the same texts by plain NumPy, this library,
 # transformers and llama.cpp, with and without a draft; and drafters and draft lengths on more prompts. KERNELS are those
 # of OpenBLAS: SkylakeX (AVX-512) or Haswell (AVX2). The larger pair and the GGUF files are made first.
-# Run it while nothing else runs; it takes about twenty minutes on two cores. It needs the extras `peers`, and
+# Run it while nothing else runs; it takes twenty to forty minutes on two cores. It needs the extras `peers`, and
 # pip install xllamacpp gguf. Then add the page to RAW in dev/bench/summary.py.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
