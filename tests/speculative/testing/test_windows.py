@@ -1,11 +1,13 @@
 """What a loop that passes check_sampler has been compared for, and that each window can tell."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 
 from speculative import ModelDrafter, residual, sample_token
+from speculative.exact.enumeration import exact_distribution, total_variation
 from speculative.interfaces import Verdict
 from speculative.testing import samplers, windows
 from speculative.testing.mistakes.samplers import Loop, loop
@@ -75,6 +77,29 @@ def test_each_window_can_tell(seeds):
         parts = ("bonus",) if window.opened[0] == window.K else ("accept", "residual")
         wrong = (made(mistaken(part), window, seed) for part in parts)
         assert not all(one.is_right(window.n_tokens, np.inf) for one in wrong), (seed, str(window))
+
+
+class BonusUnseen(Loop):
+    """An exact loop whose draft never sees a bonus, so that it falls further behind from round to round."""
+
+    def generate(self, *args, **options):
+        self.n_unseen = 0
+        return super().generate(*args, **options)
+
+    def propose(self, text, k, rng):
+        return super().propose(text[: max(1, len(text) - self.n_unseen)], k, rng)
+
+    def added(self, draft, verdict):
+        self.n_unseen += 0 < len(draft.tokens) == verdict.n_accepted
+        return super().added(draft, verdict)
+
+
+def test_a_draft_that_lags_more_and_more_has_few_paths():
+    for window in windows.windows():
+        if len(window.opened) == 2 and window.K == 5:
+            sampler, n = made(BonusUnseen, window, 0), window.n_tokens
+            found = exact_distribution(partial(sampler.text, n), max_leaves=1000)
+            assert total_variation(found, sampler.wanted(n)) < 1e-12
 
 
 def test_what_wrong_windows_share():
