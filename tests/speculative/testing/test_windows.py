@@ -80,7 +80,7 @@ def test_each_window_can_tell(seeds):
 
 
 class BonusUnseen(Loop):
-    """An exact loop whose draft never sees a bonus, so that it falls further behind from round to round."""
+    """An exact loop whose draft never sees a bonus, so that it lags more from round to round."""
 
     def generate(self, *args, **options):
         self.n_unseen = 0
